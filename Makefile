@@ -1,0 +1,47 @@
+# `make demo` shows Ottla at work, `make test` proves it; both set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test setup tools lint interop soak pins clean
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/kernel*.py src/ottla/records/kernel*.pxd)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup
+	$(BIN)/python -m examples.first_minutes
+
+# kcat is no Python package: taken from Debian when we may install it, else its tests are skipped and say so.
+tools:
+	@command -v kcat >/dev/null || (command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+		(apt-get -qq update && apt-get -qq install -y kcat) >/dev/null 2>&1) || true
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: setup tools lint
+	$(BIN)/python -m pytest -m "not interop and not slow"
+
+# Clients in other languages (Java, Go, Node): jars, modules and packages come from their registries.
+interop: setup
+	$(BIN)/python -m pytest -m interop tests/interop
+
+# More seeds of the randomised tests, and the kernel under the sanitizers.
+soak: setup
+	$(BIN)/python -m pytest -m slow
+
+pins:
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-header --no-annotate requirements/dev.in -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build dist .demo .bench .interop

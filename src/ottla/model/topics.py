@@ -1,0 +1,73 @@
+"""Topic names, topic ids and partitions: Kafka's rules, in one place."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from collections.abc import Iterable
+from typing import NamedTuple, NewType
+
+TopicId = NewType("TopicId", bytes)
+"""Sixteen raw bytes; `topic_id_text` gives the form people and znodes use."""
+
+NO_TOPIC_ID = TopicId(bytes(16))
+
+TOPIC_NAME_LENGTH_MAX = 249  # a partition directory is `<topic>-<n>` and a deleted one adds a 33-byte suffix
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why `name` cannot be a topic, or None when it can."""
+    if not name:
+        return "a topic name must not be empty"
+    if name in (".", ".."):
+        return f"a topic must not be named {name!r}"
+    if len(name) > TOPIC_NAME_LENGTH_MAX:
+        return f"a topic name has at most {TOPIC_NAME_LENGTH_MAX} characters, this one has {len(name)}"
+    if not _LEGAL.match(name):
+        return f"topic name {name!r} may only use ASCII letters, digits, '.', '_' and '-'"
+    return None
+
+
+def colliding_topic(name: str, existing: Iterable[str]) -> str | None:
+    """The other topic whose name differs only in '.' against '_': metric names could not tell them apart."""
+    if "." not in name and "_" not in name:
+        return None
+    unified = name.replace(".", "_")
+    for other in existing:
+        if other != name and other.replace(".", "_") == unified:
+            return other
+    return None
+
+
+def new_topic_id() -> TopicId:
+    """A random id; ids whose text starts with '-' are drawn again, as Kafka does (they confuse command lines)."""
+    while True:
+        raw = uuid.uuid4().bytes
+        if raw not in (bytes(16), bytes(15) + b"\x01") and not topic_id_text(TopicId(raw)).startswith("-"):
+            return TopicId(raw)
+
+
+def topic_id_text(topic_id: TopicId) -> str:
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode("ascii")
+
+
+def parse_topic_id(text: str) -> TopicId:
+    try:
+        raw = base64.urlsafe_b64decode(text + "==")
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a topic id: 22 characters of URL-safe base64 are expected") from error
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is not a topic id: it holds {len(raw)} bytes instead of 16")
+    return TopicId(raw)
