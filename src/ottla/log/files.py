@@ -1,0 +1,409 @@
+"""The file layer: the only code that opens, writes, syncs, renames or removes a file.
+
+Everything durable goes through a `Files`, so that tests can put a disk of their own below it and pull the
+plug. What it promises its users:
+
+- `append` is all or nothing for the running process: when it raises, the file is as long as it was before.
+- Only `sync` makes bytes survive a power cut, and only `sync_directory` makes a created, renamed or removed
+  name survive one. `write_atomically` does both.
+- A failed `sync` is final for its file: the kernel has dropped the dirty pages and forgets the error, so a
+  second try would succeed and lie. It raises again instead.
+- A handle closes when nobody refers to it any more. A range that is being sent therefore stays readable
+  after its segment was dropped, renamed or removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import struct
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
+
+Buffer = bytes | bytearray | memoryview
+
+_IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024
+_HAS_PWRITEV = hasattr(os, "pwritev")
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
+_OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+
+
+class DirectoryLocked(OSError):
+    """Another process (a broker of ours, or Apache Kafka) uses the directory."""
+
+
+class FileHandle(Protocol):
+    """An open file that grows at its end. Used by one owner; only `sync` may run in another thread."""
+
+    name: str  # path at the time of opening, for messages
+    size: int  # bytes that belong to the file's content; reserved space behind them does not count
+
+    def append(self, chunks: Sequence[Buffer]) -> int:
+        """Write `chunks` at the end and return the position of the first byte. On OSError nothing was
+        appended.
+        """
+        ...
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes; fewer only at the end of the file."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut content (and reserved space) so that the file has exactly `size` bytes."""
+        ...
+
+    def reserve(self, size: int) -> None:
+        """Take disk space for content up to `size` bytes now. The file shows zeros there until it is
+        truncated.
+        """
+        ...
+
+    def sync(self) -> None:
+        """Return when every byte appended or cut before is durable. Raises for good once it has failed."""
+        ...
+
+    def fileno(self) -> int: ...
+
+    def device(self) -> int:
+        """Which filesystem the file lives on (`st_dev`)."""
+        ...
+
+    def close(self) -> None:
+        """Close now. Only for files that were never given out as a `FileRange`; others just drop the
+        handle.
+        """
+        ...
+
+
+class FileRange:
+    """Bytes of a file, named instead of copied: an answer carries it down to the socket, which sends it
+    from there.
+    """
+
+    __slots__ = ("handle", "position", "size")
+
+    def __init__(self, handle: FileHandle, position: int, size: int) -> None:
+        self.handle = handle
+        self.position = position
+        self.size = size
+
+    def read(self) -> bytes:
+        return self.handle.pread(self.size, self.position)
+
+    def __repr__(self) -> str:
+        return f"FileRange({self.handle.name!r}, position={self.position}, size={self.size})"
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Files(Protocol):
+    """The operations a disk offers. Paths are absolute text; errors are OSError."""
+
+    def create(self, path: str) -> FileHandle:
+        """A new, empty file; FileExistsError when the name is taken."""
+        ...
+
+    def open(self, path: str, *, writable: bool = True) -> FileHandle: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def list_directory(self, path: str) -> list[tuple[str, bool]]:
+        """(name, is a directory) of every entry, sorted by name."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """A new directory in an existing one; FileExistsError when the name is taken."""
+        ...
+
+    def remove_directory(self, path: str) -> None:
+        """An empty directory goes."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Replaces a file of the target's name."""
+        ...
+
+    def remove(self, path: str) -> None: ...
+
+    def sync_directory(self, path: str) -> None:
+        """Return when the names in `path` are durable (their files' content is not)."""
+        ...
+
+    def filesystem_sync(self, path: str) -> FilesystemSync | None:
+        """A way to sync everything on the filesystem of `path` at once, where that is reliable."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Hold the lock file at `path` until released or the process ends; DirectoryLocked when it is
+        taken.
+        """
+        ...
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes (in all, usable) of the filesystem of `path`."""
+        ...
+
+    def read_all(self, path: str) -> bytes:
+        handle = self.open(path, writable=False)
+        try:
+            return handle.pread(handle.size, 0)
+        finally:
+            handle.close()
+
+    def write_atomically(self, path: str, data: Buffer) -> None:
+        """Replace `path` by `data`: after a power cut it holds either all of the old or all of the new."""
+        temporary = path + ".tmp"
+        if self.exists(temporary):
+            self.remove(temporary)
+        handle = self.create(temporary)
+        try:
+            handle.append([data])
+            handle.sync()
+        except OSError:
+            handle.close()
+            with contextlib.suppress(OSError):
+                self.remove(temporary)
+            raise
+        handle.close()
+        self.rename(temporary, path)
+        self.sync_directory(os.path.dirname(path))
+
+    def make_directories(self, path: str) -> None:
+        """`path` and every directory above it exist and are durable."""
+        if self.exists(path):
+            return
+        above = os.path.dirname(path)
+        self.make_directories(above)
+        with contextlib.suppress(FileExistsError):
+            self.make_directory(path)
+        self.sync_directory(above)
+
+    def remove_tree(self, path: str) -> None:
+        for name, is_directory in self.list_directory(path):
+            entry = os.path.join(path, name)
+            if is_directory:
+                self.remove_tree(entry)
+            else:
+                self.remove(entry)
+        self.remove_directory(path)
+
+
+class SystemFile:
+    """A file of the operating system. See `FileHandle`."""
+
+    __slots__ = ("_device", "_fd", "_sync_error", "_tail_is_torn", "name", "size")
+
+    def __init__(self, name: str, fd: int) -> None:
+        status = os.fstat(fd)
+        self.name = name
+        self.size = status.st_size
+        self._fd = fd
+        self._device = status.st_dev
+        self._tail_is_torn = False  # a failed append left bytes behind `size` that could not be cut off yet
+        self._sync_error: OSError | None = None
+
+    def append(self, chunks: Sequence[Buffer]) -> int:
+        position = self.size
+        if self._tail_is_torn:
+            self._drop_torn_tail()
+        size = sum(map(len, chunks))
+        try:
+            written = _write(self._fd, chunks, position) if len(chunks) <= _IOV_MAX else 0
+            while written < size:
+                written += _write(self._fd, _rest(chunks, written), position + written)
+        except OSError:
+            self._tail_is_torn = True
+            with contextlib.suppress(OSError):
+                self._drop_torn_tail()
+            raise
+        self.size = position + size
+        return position
+
+    def _drop_torn_tail(self) -> None:
+        os.ftruncate(self._fd, self.size)
+        self._tail_is_torn = False
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._fd, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [
+            data
+        ]  # a single pread gives at most 2 GiB, and a signal or a slow filesystem may cut it short
+        got = len(data)
+        while got < size and data:
+            data = os.pread(self._fd, size - got, position + got)
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        self.size = size
+        self._tail_is_torn = False
+
+    def reserve(self, size: int) -> None:
+        if size <= self.size:
+            return
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._fd, self.size, size - self.size)
+        else:
+            os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        if self._sync_error is not None:
+            raise self._sync_error
+        try:
+            _sync(self._fd)
+        except OSError as error:
+            self._sync_error = error
+            raise
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def device(self) -> int:
+        return self._device
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+
+
+def _write(fd: int, chunks: Sequence[Buffer], position: int) -> int:
+    if _HAS_PWRITEV:
+        return os.pwritev(fd, chunks, position)
+    os.lseek(fd, position, os.SEEK_SET)
+    return os.writev(fd, chunks)
+
+
+def _rest(chunks: Sequence[Buffer], written: int) -> list[Buffer]:
+    """What is left of `chunks` behind `written` bytes, as much as one call takes."""
+    rest: list[Buffer] = []
+    for chunk in chunks:
+        if written >= len(chunk):
+            written -= len(chunk)
+            continue
+        rest.append(memoryview(chunk)[written:] if written else chunk)
+        written = 0
+        if len(rest) == _IOV_MAX:
+            break
+    return rest
+
+
+def _sync(fd: int) -> None:
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(fd, _FULL_SYNC)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+                raise  # a real failure; the others say that this filesystem has no such call
+    if hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+class SystemLock:
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+class SystemFiles(Files):
+    """The operating system's files."""
+
+    def create(self, path: str) -> SystemFile:
+        return SystemFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
+
+    def open(self, path: str, *, writable: bool = True) -> SystemFile:
+        return SystemFile(path, os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list_directory(self, path: str) -> list[tuple[str, bool]]:
+        with os.scandir(path) as entries:
+            return sorted((entry.name, entry.is_dir()) for entry in entries)
+
+    def make_directory(self, path: str) -> None:
+        os.mkdir(path, 0o755)
+
+    def remove_directory(self, path: str) -> None:
+        os.rmdir(path)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def filesystem_sync(self, path: str) -> FilesystemSync | None:
+        return open_filesystem_sync(path)
+
+    def lock(self, path: str) -> SystemLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock_exclusively(fd)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in (errno.EACCES, errno.EAGAIN):
+                raise DirectoryLocked(
+                    errno.EAGAIN,
+                    "another broker uses this directory; stop it or choose another log.dirs",
+                    path,
+                ) from None
+            raise
+        return SystemLock(fd)
+
+    def space(self, path: str) -> tuple[int, int]:
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+
+
+def _lock_exclusively(fd: int) -> None:
+    if _OFD_SETLK is not None and sys.platform == "linux":
+        # Conflicts with the POSIX lock that a JVM takes, and unlike one also within this process.
+        flock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(fd, _OFD_SETLK, flock)
+    else:
+        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
