@@ -1,0 +1,294 @@
+"""Record batch v2: its header, what a produced one must fulfil, and how the leader stamps it.
+
+Nothing here looks at a record. The leader's check of a produced batch costs about one microsecond
+and must stay so: every Produce pays it, also those of one record. What can only be known
+by decoding (keys, the order of offsets, each record's own timestamp) is `content`'s work and done
+for the topics that need it.
+
+    base_offset         int64    0   given by the leader
+    batch_length        int32    8   bytes that follow this field
+    leader_epoch        int32   12   given by the leader
+    magic               int8    16   2
+    crc                 uint32  17   CRC32C of everything from attributes on
+    attributes          int16   21
+    last_offset_delta   int32   23
+    base_timestamp      int64   27
+    max_timestamp       int64   35
+    producer_id         int64   43
+    producer_epoch      int16   51
+    base_sequence       int32   53
+    record_count        int32   57
+    records                     61   compressed as a whole when attributes say so
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from ottla.model.errors import ErrorCode, Refused
+from ottla.model.offsets import NO_SEQUENCE, NO_TIMESTAMP
+from ottla.records.crc import crc32c
+
+MAGIC = 2
+HEADER_BYTES = 61
+LENGTH_END = 12
+"""base_offset and batch_length, which batch_length itself does not count."""
+
+CODEC_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40  # KIP-534: base_timestamp is the time from which the cleaner may drop tombstones
+USED_ATTRIBUTES = 0x7F
+
+_EPOCH_END = 16
+_CRC_END = 21
+_ZSTD = 4
+_ZSTD_SINCE = 7  # KIP-110
+_LEGACY_LENGTH_MIN = 14  # the smallest batch_length of any format: an empty message of magic 0
+_SEQUENCE_MODULUS = 1 << 31
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_LENGTH = Struct(">i")
+_STAMP = Struct(">qii")
+_MAGIC_AND_CRC = Struct(">bI")
+_AFTER_CRC = Struct(">hiqqqhii")
+_as_header = tuple.__new__  # what BatchHeader._make does, without a Python call
+
+Bytes = bytes | bytearray | memoryview
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records. A tuple, because one is made for every batch produced or recovered."""
+
+    base_offset: int
+    batch_length: int
+    leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LENGTH_END
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record: after 2^31 - 1 comes 0."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) % _SEQUENCE_MODULUS
+
+    @property
+    def codec(self) -> int:
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME)
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL)
+
+    @property
+    def has_producer(self) -> bool:
+        return self.producer_id >= 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        return self.base_timestamp if self.attributes & DELETE_HORIZON else None
+
+
+class CheckedBatch(NamedTuple):
+    """A produced batch that may be appended; nothing in it has been changed yet."""
+
+    header: BatchHeader
+    body: memoryview  # the whole batch as it was received, header included
+
+
+class ProduceRules(NamedTuple):
+    """What a topic's settings ask of a produced batch; made once per topic and setting change."""
+
+    batch_bytes_max: int  # max.message.bytes
+    timestamp_before_ms_max: int  # message.timestamp.before.max.ms
+    timestamp_after_ms_max: int  # message.timestamp.after.max.ms
+    log_append_time: bool  # message.timestamp.type: the producer's timestamps do not count
+
+
+def read_header(data: Bytes, position: int = 0) -> BatchHeader:
+    """The header at `position`; the caller has made sure that HEADER_BYTES are there and that magic is 2."""
+    return _as_header(BatchHeader, _HEADER.unpack_from(data, position))
+
+
+def verify_crc(data: Bytes, header: BatchHeader, position: int = 0) -> bool:
+    """Whether the batch at `position`, all of which must be there, is what its checksum says."""
+    return crc32c(memoryview(data)[position + _CRC_END : position + header.size]) == header.crc
+
+
+def scan(data: Bytes, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
+    """Positions and headers of the whole batches in `data`, up to the first thing that is none (a torn tail).
+
+    Neither checksums nor offsets are looked at: the reader of a file knows which of them it doubts.
+    """
+    end = len(data) if end is None else end
+    while end - position >= HEADER_BYTES:
+        header = _as_header(BatchHeader, _HEADER.unpack_from(data, position))
+        size = header.batch_length + LENGTH_END
+        if header.magic != MAGIC or not HEADER_BYTES <= size <= end - position:
+            return
+        yield position, header
+        position += size
+
+
+def check_produced(
+    records: memoryview | None, version: int, rules: ProduceRules, now_ms: int
+) -> CheckedBatch:
+    """A partition's part of Produce `version`, if it may be appended; else Refused with Kafka's code.
+
+    The checks and their order are those of Kafka's ProduceRequest, UnifiedLog and LogValidator as far as
+    a header allows: only the first and the largest timestamp are seen, where Kafka looks at each. Stricter
+    than Kafka: bytes after the batch are refused (Kafka drops them and acknowledges), and so is a batch that
+    claims log append time, on every topic. Attribute bits without a meaning pass, as they do there.
+    """
+    if records is None or len(records) < HEADER_BYTES:
+        raise _not_one_batch(records)
+    header = _as_header(BatchHeader, _HEADER.unpack_from(records))
+    (
+        base_offset,
+        batch_length,
+        _leader_epoch,
+        magic,
+        crc,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        _producer_epoch,
+        base_sequence,
+        record_count,
+    ) = header
+    if magic != MAGIC or batch_length + LENGTH_END != len(records):
+        raise _not_one_batch(records)
+    codec = attributes & CODEC_MASK
+    if codec == _ZSTD and version < _ZSTD_SINCE:
+        raise Refused(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {_ZSTD_SINCE}, this is {version}"
+        )
+    if base_offset != 0:
+        raise Refused(
+            ErrorCode.INVALID_RECORD, f"a produced batch starts at offset 0, this one at {base_offset}"
+        )
+    if len(records) > rules.batch_bytes_max:
+        raise _too_large(len(records), rules.batch_bytes_max)
+    if crc32c(records[_CRC_END:]) != crc:
+        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the batch's CRC is not {crc:#010x} as it says")
+    if codec > _ZSTD:
+        # Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; this says what is wrong.
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression type has the number {codec}")
+    if record_count <= 0 or last_offset_delta != record_count - 1:
+        raise Refused(
+            ErrorCode.INVALID_RECORD, f"{record_count} records do not fill offsets 0 to {last_offset_delta}"
+        )
+    if attributes & (CONTROL | LOG_APPEND_TIME):
+        raise _not_for_clients(attributes)
+    if producer_id >= 0 and base_sequence < 0:
+        raise Refused(ErrorCode.INVALID_RECORD, f"producer {producer_id} sent the sequence {base_sequence}")
+    if not rules.log_append_time:
+        earliest = now_ms - rules.timestamp_before_ms_max
+        latest = now_ms + rules.timestamp_after_ms_max
+        if not (earliest <= base_timestamp <= latest and earliest <= max_timestamp <= latest):
+            _check_timestamps(base_timestamp, max_timestamp, earliest, latest)
+    return CheckedBatch(header, records)
+
+
+def stamp(
+    batch: CheckedBatch, base_offset: int, leader_epoch: int, append_time_ms: int | None = None
+) -> list[bytes | memoryview]:
+    """The batch as it is written: a new beginning, and the rest as it was received, uncopied.
+
+    With `append_time_ms` it becomes one of log append time: Kafka sets the timestamp type and max_timestamp,
+    leaves base_timestamp and the records alone, and makes the CRC anew.
+    """
+    header, body = batch
+    if append_time_ms is None:
+        return [_STAMP.pack(base_offset, header.batch_length, leader_epoch), body[_EPOCH_END:]]
+    after_crc = _AFTER_CRC.pack(
+        header.attributes & USED_ATTRIBUTES | LOG_APPEND_TIME,
+        header.last_offset_delta,
+        header.base_timestamp,
+        append_time_ms,
+        *header[9:],
+    )
+    records = body[HEADER_BYTES:]
+    crc = crc32c(records, crc32c(after_crc))
+    prefix = _STAMP.pack(base_offset, header.batch_length, leader_epoch) + _MAGIC_AND_CRC.pack(MAGIC, crc)
+    return [prefix + after_crc, records]
+
+
+def _not_one_batch(records: memoryview | None) -> Refused:
+    """Why `records` is not exactly one batch of magic 2."""
+    if records is None or len(records) < LENGTH_END:
+        return Refused(ErrorCode.INVALID_RECORD, "the request brings no batch for this partition")
+    (batch_length,) = _LENGTH.unpack_from(records, 8)
+    if batch_length < _LEGACY_LENGTH_MIN:
+        return Refused(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot have the length {batch_length}")
+    size = batch_length + LENGTH_END
+    magic = records[_EPOCH_END] if len(records) > _EPOCH_END else MAGIC
+    if magic > MAGIC:
+        return Refused(ErrorCode.CORRUPT_MESSAGE, f"no message format has the number {magic}")
+    if size > len(records):
+        return Refused(ErrorCode.INVALID_RECORD, f"of a batch of {size} bytes only {len(records)} arrived")
+    if magic < MAGIC:
+        return Refused(
+            ErrorCode.INVALID_RECORD,
+            f"message format {magic} is too old; record batches of format 2 are taken",
+        )
+    if size < len(records):
+        return Refused(
+            ErrorCode.INVALID_RECORD, "a partition takes exactly one batch per request; more bytes follow it"
+        )
+    return Refused(ErrorCode.CORRUPT_MESSAGE, f"a batch has at least {HEADER_BYTES} bytes, this one {size}")
+
+
+def _too_large(size: int, size_max: int) -> Refused:
+    return Refused(
+        ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {size_max}"
+    )
+
+
+def _not_for_clients(attributes: int) -> Refused:
+    if attributes & CONTROL:
+        return Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
+    return Refused(ErrorCode.INVALID_TIMESTAMP, "only the broker writes batches of log append time")
+
+
+def _check_timestamps(base_timestamp: int, max_timestamp: int, earliest: int, latest: int) -> None:
+    for timestamp in (base_timestamp, max_timestamp):
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            raise Refused(
+                ErrorCode.INVALID_TIMESTAMP, f"timestamp {timestamp} is not between {earliest} and {latest}"
+            )
