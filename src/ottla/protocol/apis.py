@@ -1,0 +1,124 @@
+"""The table of APIs: key, name, messages, versions. Which of them a broker offers, the server decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ottla.protocol.fields import Message
+from ottla.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from ottla.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ottla.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
+
+
+@dataclass(slots=True, eq=False)
+class Api:
+    """One API; versions and flexibility are those its messages declare."""
+
+    key: int
+    slug: str  # the name of its files
+    request: type[Message]
+    response: type[Message]
+    name: str = field(init=False)  # as Kafka writes it
+    versions: tuple[int, int] = field(init=False)  # first and last that are declared
+    flexible_since: int | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        versions = self.request.__versions__
+        assert versions is not None
+        assert versions == self.response.__versions__
+        assert self.request.__flexible_since__ == self.response.__flexible_since__
+        self.name = self.request.__name__.removesuffix("Request")
+        self.versions = versions
+        self.flexible_since = self.request.__flexible_since__
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible_since is not None and version >= self.flexible_since
+
+    def request_header_version(self, version: int) -> int:
+        return 2 if self.is_flexible(version) else 1
+
+    def response_header_version(self, version: int) -> int:
+        """0 for ApiVersions, always: its answer is read by clients that do not know its version yet."""
+        return 1 if self.is_flexible(version) and self is not API_VERSIONS else 0
+
+
+PRODUCE = Api(0, "produce", ProduceRequest, ProduceResponse)
+FETCH = Api(1, "fetch", FetchRequest, FetchResponse)
+LIST_OFFSETS = Api(2, "list_offsets", ListOffsetsRequest, ListOffsetsResponse)
+METADATA = Api(3, "metadata", MetadataRequest, MetadataResponse)
+FIND_COORDINATOR = Api(10, "find_coordinator", FindCoordinatorRequest, FindCoordinatorResponse)
+API_VERSIONS = Api(18, "api_versions", ApiVersionsRequest, ApiVersionsResponse)
+CREATE_TOPICS = Api(19, "create_topics", CreateTopicsRequest, CreateTopicsResponse)
+DELETE_TOPICS = Api(20, "delete_topics", DeleteTopicsRequest, DeleteTopicsResponse)
+DELETE_RECORDS = Api(21, "delete_records", DeleteRecordsRequest, DeleteRecordsResponse)
+INIT_PRODUCER_ID = Api(22, "init_producer_id", InitProducerIdRequest, InitProducerIdResponse)
+OFFSET_FOR_LEADER_EPOCH = Api(
+    23, "offset_for_leader_epoch", OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+)
+DESCRIBE_CONFIGS = Api(32, "describe_configs", DescribeConfigsRequest, DescribeConfigsResponse)
+ALTER_CONFIGS = Api(33, "alter_configs", AlterConfigsRequest, AlterConfigsResponse)
+DESCRIBE_LOG_DIRS = Api(35, "describe_log_dirs", DescribeLogDirsRequest, DescribeLogDirsResponse)
+CREATE_PARTITIONS = Api(37, "create_partitions", CreatePartitionsRequest, CreatePartitionsResponse)
+INCREMENTAL_ALTER_CONFIGS = Api(
+    44, "incremental_alter_configs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
+)
+DESCRIBE_CLUSTER = Api(60, "describe_cluster", DescribeClusterRequest, DescribeClusterResponse)
+LIST_CONFIG_RESOURCES = Api(
+    74, "list_config_resources", ListConfigResourcesRequest, ListConfigResourcesResponse
+)
+DESCRIBE_TOPIC_PARTITIONS = Api(
+    75, "describe_topic_partitions", DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse
+)
+
+APIS: dict[int, Api] = {
+    api.key: api
+    for api in (
+        PRODUCE,
+        FETCH,
+        LIST_OFFSETS,
+        METADATA,
+        FIND_COORDINATOR,
+        API_VERSIONS,
+        CREATE_TOPICS,
+        DELETE_TOPICS,
+        DELETE_RECORDS,
+        INIT_PRODUCER_ID,
+        OFFSET_FOR_LEADER_EPOCH,
+        DESCRIBE_CONFIGS,
+        ALTER_CONFIGS,
+        DESCRIBE_LOG_DIRS,
+        CREATE_PARTITIONS,
+        INCREMENTAL_ALTER_CONFIGS,
+        DESCRIBE_CLUSTER,
+        LIST_CONFIG_RESOURCES,
+        DESCRIBE_TOPIC_PARTITIONS,
+    )
+}

@@ -1,0 +1,113 @@
+"""Cuts a stream of bytes into frames: four bytes of length, then that many bytes. Knows no sockets.
+
+Frames that arrive whole are views of what was received. A frame larger than one receive gets a buffer of its
+own to be received into; it grows with what has arrived, so that a length alone never makes us allocate.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from ottla.model.errors import Malformed
+from ottla.model.limits import FRAME_BYTES_MAX, RECEIVE_BYTES
+
+_LENGTH = struct.Struct(">i")
+_HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"PATC", b"PRI ", b"HTTP")
+
+
+class FrameCutter:
+    """One connection's receiving end."""
+
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        # Received, but less than a length and its frame.
+        self._rest = b""
+        # The large frame under way: its length, what arrived of it, and the view handed out for receiving.
+        self._length = 0
+        self._buffer: bytearray | None = None
+        self._filled = 0
+        self._view: memoryview | None = None
+
+    @property
+    def pending_bytes(self) -> int:
+        """Memory that the unfinished frame holds."""
+        return len(self._rest) if self._buffer is None else len(self._buffer)
+
+    def feed(self, data: bytes) -> list[memoryview]:
+        """The frames that `data` completes, without their lengths. After `Malformed` the stream is lost."""
+        frames: list[memoryview] = []
+        if self._buffer is not None:
+            data = self._fill(data, frames)
+        elif self._rest:
+            data = self._rest + data
+            self._rest = b""
+        view = memoryview(data)
+        size = len(data)
+        position = 0
+        while size - position >= 4:
+            (length,) = _LENGTH.unpack_from(data, position)
+            if not 0 <= length <= self.frame_bytes_max:
+                self._refuse(length, data[position : position + 4])
+            end = position + 4 + length
+            if end > size:
+                if length > RECEIVE_BYTES:
+                    self._begin_buffer(length, view[position + 4 :])
+                    return frames
+                break
+            frames.append(view[position + 4 : end])
+            position = end
+        if position < size:
+            self._rest = data[position:]
+        return frames
+
+    def wanted(self) -> memoryview | None:
+        """Where to receive into while a large frame is under way; None: receive as usual, and `feed`."""
+        if self._buffer is None:
+            return None
+        if self._filled == len(self._buffer):
+            self._release_view()
+            # Doubling keeps what is held below twice what the peer has sent.
+            room = min(len(self._buffer), self._length - self._filled)
+            self._buffer += bytes(room)
+        if self._view is None:
+            self._view = memoryview(self._buffer)[self._filled :]
+        return self._view
+
+    def received(self, count: int) -> list[memoryview]:
+        """After `count` bytes came into `wanted()`: the frame, if they completed it."""
+        assert self._buffer is not None
+        self._release_view()
+        self._filled += count
+        if self._filled < self._length:
+            return []
+        frame = memoryview(self._buffer).toreadonly()
+        self._buffer = None
+        return [frame]
+
+    def _fill(self, data: bytes, frames: list[memoryview]) -> bytes:
+        """Put fed data into the large frame under way; what is left of it."""
+        while data and (room := self.wanted()) is not None:
+            count = min(len(room), len(data))
+            room[:count] = data[:count]
+            data = data[count:]
+            frames += self.received(count)
+        return data
+
+    def _begin_buffer(self, length: int, start: memoryview) -> None:
+        self._length = length
+        self._filled = len(start)
+        self._buffer = bytearray(start)
+        self._buffer += bytes(min(RECEIVE_BYTES, length - self._filled))
+
+    def _release_view(self) -> None:
+        if self._view is not None:
+            self._view.release()
+            self._view = None
+
+    def _refuse(self, length: int, start: bytes) -> None:
+        hint = ""
+        if start[:2] == b"\x16\x03":
+            hint = "; the peer seems to speak TLS to a plaintext listener"
+        elif start in _HTTP_STARTS:
+            hint = "; the peer seems to speak HTTP"
+        raise Malformed(f"a frame of {length} bytes: 0 to {self.frame_bytes_max} are accepted{hint}")

@@ -1,0 +1,110 @@
+"""Requests and responses with their headers: what stands between a frame's length and a message's body.
+
+The header of a request keeps the old string form for the client id even where it is flexible, so that a
+broker can read it for versions it does not know.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from ottla.model.errors import Malformed
+from ottla.protocol.apis import APIS, Api
+from ottla.protocol.codec import decode, encode
+from ottla.protocol.fields import Message
+from ottla.protocol.primitives import Buffer, Chunk, chunk_size, skip_tags
+
+_REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
+_REQUEST_PREFIX = struct.Struct(">ihhih")  # the same behind the size
+_RESPONSE_PREFIX = struct.Struct(">ii")
+_RESPONSE_PREFIX_FLEXIBLE = struct.Struct(">iix")
+_CORRELATION_ID = struct.Struct(">i")
+
+
+class RequestHeader(NamedTuple):
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """The header, and where the body starts. Raises `Malformed`.
+
+    For an API or version that is not declared the header is read as if not flexible: enough to answer, or to
+    say whom we hang up on, and the body is not looked at anyway.
+    """
+    try:
+        api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
+        position = _REQUEST_START.size
+        client_id = None
+        if length >= 0:
+            end = position + length
+            if end > len(frame):
+                raise Malformed(f"request header, client_id: {length} bytes do not fit the frame")
+            client_id = str(frame[position:end], "utf-8")
+            position = end
+        elif length != -1:
+            raise Malformed(f"request header, client_id: a length of {length} is not valid")
+        api = APIS.get(api_key)
+        if api is not None and api_version <= api.versions[1] and api.is_flexible(api_version):
+            tags = frame[position]
+            position += 1
+            if tags:
+                position = skip_tags(frame, position, tags)
+    except (struct.error, IndexError):
+        raise Malformed(f"request header: the frame of {len(frame)} bytes ends within it") from None
+    except UnicodeDecodeError:
+        raise Malformed("request header, client_id: not UTF-8") from None
+    except Malformed:
+        raise
+    except ValueError as error:
+        raise Malformed(f"request header, tagged fields: {error}") from None
+    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+
+
+def encode_request(
+    api: Api, version: int, correlation_id: int, client_id: str | None, message: Message
+) -> list[Chunk]:
+    """The whole frame of a request, its size first."""
+    chunks = encode(message, version)
+    encoded_id = b"" if client_id is None else client_id.encode()
+    tail = encoded_id + b"\0" if api.is_flexible(version) else encoded_id
+    size = _REQUEST_START.size + len(tail) + _size_of(chunks)
+    id_length = -1 if client_id is None else len(encoded_id)
+    prefix = _REQUEST_PREFIX.pack(size, api.key, version, correlation_id, id_length) + tail
+    return _behind(prefix, chunks)
+
+
+def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Chunk]:
+    """The whole frame of a response, its size first."""
+    chunks = encode(message, version)
+    if api.response_header_version(version):
+        return _behind(_RESPONSE_PREFIX_FLEXIBLE.pack(_size_of(chunks) + 5, correlation_id), chunks)
+    return _behind(_RESPONSE_PREFIX.pack(_size_of(chunks) + 4, correlation_id), chunks)
+
+
+def decode_response(api: Api, version: int, frame: Buffer) -> tuple[int, Message]:
+    """Correlation id and message of a response frame. Raises `Malformed`."""
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        position = _CORRELATION_ID.size
+        if api.response_header_version(version):
+            position = skip_tags(frame, position + 1, frame[position])
+    except (struct.error, IndexError, ValueError) as error:
+        raise Malformed(f"response header of {api.name} v{version}: {error}") from None
+    message, _ = decode(api.response, version, frame, position)
+    return correlation_id, message
+
+
+def _size_of(chunks: list[Chunk]) -> int:
+    return sum(map(chunk_size, chunks))
+
+
+def _behind(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks with `prefix` before them, as part of the first one where that is no copy of records."""
+    first = chunks[0] if chunks else b""
+    if isinstance(first, bytes):
+        return [prefix + first, *chunks[1:]]
+    return [prefix, *chunks]
