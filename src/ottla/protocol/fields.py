@@ -16,12 +16,12 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import (
     Annotated,
     Any,
     ClassVar,
+    NamedTuple,
     TypeAlias,
     Union,
     dataclass_transform,
@@ -36,36 +36,30 @@ from ottla.protocol.primitives import ByteSource
 VERSION_END = sys.maxsize
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(NamedTuple):
     """A value of a fixed size, by its `struct` letter."""
 
     letter: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
 class Text:
     """A UTF-8 string."""
 
 
-@dataclass(frozen=True, slots=True)
 class Blob:
     """Bytes of any length."""
 
 
-@dataclass(frozen=True, slots=True)
 class RecordData:
     """Record batches: a view of the frame when read, any chunk when written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(NamedTuple):
     element: WireType
 
 
-@dataclass(frozen=True, slots=True)
-class Struct:
+class Struct(NamedTuple):
     type: type[Message]
 
 
@@ -87,56 +81,35 @@ Records = Annotated[bytes | bytearray | memoryview | ByteSource | None, RecordDa
 _PLAIN_TYPES: dict[object, WireType] = {bool: Fixed("?", 1), str: Text(), bytes: Blob(), TopicId: UUID}
 
 
-@dataclass(frozen=True, slots=True)
-class _Since:
-    version: int
+class Mark(dict[str, Any]):
+    """Attributes of a `Field`, as an annotation."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Until:
-    version: int
+ignorable = Mark(ignorable=True)
+"""Versions without the field drop it silently, whatever its value."""
 
 
-@dataclass(frozen=True, slots=True)
-class _NullableSince:
-    version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Tagged:
-    tag: int
-    since: int
-
-
-class _Ignorable:
-    """Mark of a field that versions without it drop silently, whatever its value."""
-
-
-ignorable = _Ignorable()
-
-
-def since(version: int) -> _Since:
+def since(version: int) -> Mark:
     """The first version that has the field."""
-    return _Since(version)
+    return Mark(since=version)
 
 
-def until(version: int) -> _Until:
+def until(version: int) -> Mark:
     """The last version that has the field."""
-    return _Until(version)
+    return Mark(until=version)
 
 
-def nullable_since(version: int) -> _NullableSince:
+def nullable_since(version: int) -> Mark:
     """The first version in which the field may be null."""
-    return _NullableSince(version)
+    return Mark(nullable_since=version)
 
 
-def tagged(tag: int, *, since: int) -> _Tagged:
+def tagged(tag: int, *, since: int) -> Mark:
     """The field travels by its tag (KIP-482), and only when it differs from its default."""
-    return _Tagged(tag, since)
+    return Mark(tag=tag, since=since)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One field of a message, with the versions that have it."""
 
     name: str
@@ -172,11 +145,22 @@ class MessageType(type):
         defaults = {field: namespace.pop(field) for field in names}
         namespace["__slots__"] = names
         if bases:
-            namespace["__init__"] = _compile_init(defaults)
+            namespace["__init__"] = _lazy_init(defaults)
             namespace["__field_defaults__"] = defaults
             namespace["__versions__"] = versions
             namespace["__flexible_since__"] = flexible_since
         return super().__new__(mcs, name, bases, namespace)
+
+
+def _lazy_init(defaults: dict[str, Any]) -> Any:
+    """An `__init__` that compiles its better at the first call: most structs are only ever read."""
+
+    def __init__(self: Message, *args: Any, **kwargs: Any) -> None:  # noqa: N807
+        message_type: Any = type(self)
+        message_type.__init__ = _compile_init(defaults)
+        message_type.__init__(self, *args, **kwargs)
+
+    return __init__
 
 
 def _compile_init(defaults: dict[str, Any]) -> Any:
@@ -221,37 +205,25 @@ def fields_of(message_type: type[Message]) -> tuple[Field, ...]:
 
 
 def _field(name: str, annotation: Any, default: Any) -> Field:
-    marks: tuple[Any, ...] = ()
-    if get_origin(annotation) is Annotated:
-        annotation, *rest = get_args(annotation)
-        marks = tuple(rest)
-    attributes: dict[str, Any] = {}
+    attributes = Mark()
     wire: WireType | None = None
-    for mark in marks:
-        match mark:
-            case _Since(version):
-                attributes["since"] = version
-            case _Until(version):
-                attributes["until"] = version
-            case _NullableSince(version):
-                attributes["nullable_since"] = version
-            case _Tagged(tag, version):
-                attributes["tag"] = tag
-                attributes["since"] = version
-            case _Ignorable():
-                attributes["ignorable"] = True
-            case _:
+    if get_origin(annotation) is Annotated:
+        annotation, *marks = get_args(annotation)
+        for mark in marks:
+            if isinstance(mark, Mark):
+                attributes |= mark
+            else:
                 wire = mark
     if get_origin(annotation) in (Union, types.UnionType) and type(None) in get_args(annotation):
         attributes.setdefault("nullable_since", 0)
-        rest = [part for part in get_args(annotation) if part is not type(None)]
-        annotation = rest[0]
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
     return Field(name, wire or _wire_type(annotation), default, **attributes)
 
 
 def _wire_type(annotation: Any) -> WireType:
     if get_origin(annotation) is Annotated:
-        return next(mark for mark in get_args(annotation) if isinstance(mark, (Fixed, RecordData)))
+        wire: WireType = get_args(annotation)[1]
+        return wire
     if get_origin(annotation) is Sequence:
         return Array(_wire_type(get_args(annotation)[0]))
     if isinstance(annotation, type) and issubclass(annotation, Message):
