@@ -1,0 +1,63 @@
+"""Names that Kafka knows and Ottla refuses, with the reason: nothing is ever ignored without a word."""
+
+from __future__ import annotations
+
+_NO_KRAFT = "Ottla has no Raft quorum; brokers are coordinated in ZooKeeper's way. Remove the line"
+_NO_JVM = "it names Java code, which a broker in Python cannot load"
+_NO_TLS = "TLS is not offered yet; use a PLAINTEXT listener on a network that you trust"
+_NO_SASL = "SASL logins are not offered yet; use a PLAINTEXT listener on a network that you trust"
+_NO_ACLS = "access control is not offered yet; everyone who connects may do everything"
+_NO_QUOTAS = "quotas are not offered yet"
+_GONE = "Kafka 4 has removed it, and it has no effect here. Remove the line"
+
+REFUSED_PREFIXES = {
+    "process.roles": _NO_KRAFT,
+    "controller.quorum.": _NO_KRAFT,
+    "controller.listener.names": _NO_KRAFT,
+    "metadata.": _NO_KRAFT,
+    "early.start.listeners": _NO_KRAFT,
+    "broker.heartbeat.": _NO_KRAFT,
+    "broker.session.": _NO_KRAFT,
+    "initial.broker.": _NO_KRAFT,
+    "ssl.": _NO_TLS,
+    "zookeeper.ssl.": _NO_TLS,
+    "zookeeper.clientCnxnSocket": _NO_TLS,
+    "sasl.": _NO_SASL,
+    "connections.max.reauth.ms": _NO_SASL,
+    "delegation.token.": _NO_SASL,
+    "listener.name.": "settings for one listener only are not offered yet",
+    "authorizer.": _NO_ACLS,
+    "super.users": _NO_ACLS,
+    "allow.everyone.if.no.acl.found": _NO_ACLS,
+    "zookeeper.set.acl": _NO_ACLS,
+    "principal.builder.class": _NO_JVM,
+    "security.providers": _NO_JVM,
+    "config.providers": _NO_JVM,
+    "create.topic.policy.": _NO_JVM,
+    "alter.config.policy.": _NO_JVM,
+    "metric.reporters": _NO_JVM,
+    "metrics.": "Kafka's metric samples do not exist here; Ottla counts without windows",
+    "kafka.metrics.": _NO_JVM,
+    "auto.include.jmx.reporter": _NO_JVM,
+    "client.quota.callback.": _NO_JVM,
+    "quota.": _NO_QUOTAS,
+    "controller.quota.": _NO_QUOTAS,
+    "replication.quota.": _NO_QUOTAS,
+    "alter.log.dirs.": _NO_QUOTAS,
+    "group.share.": "share groups are not offered",
+    "share.": "share groups are not offered",
+    "group.streams.": "the streams group protocol is not offered",
+    "remote.log.": "tiered storage is not offered; all data stays on the brokers",
+    "telemetry.": "client telemetry is not offered",
+    "password.encoder.": _GONE,
+    "inter.broker.protocol.version": _GONE,
+    "log.message.format.version": _GONE,
+    "message.format.version": _GONE,
+    "log.message.timestamp.difference.max.ms": (
+        "Kafka 4 has removed it; use log.message.timestamp.before.max.ms and "
+        "log.message.timestamp.after.max.ms"
+    ),
+    "message.timestamp.difference.max.ms": "Kafka 4 has removed it; use message.timestamp.before.max.ms and "
+    "message.timestamp.after.max.ms",
+}
+"""Names, or beginnings of names, that Kafka knows and Ottla refuses whatever the value, with the reason."""
