@@ -1,0 +1,206 @@
+"""Rebuilding the tree from a directory: the newest good snapshot, then every transaction behind it.
+
+A tail that a power cut left half-written is cut off: nothing in it was ever acknowledged. Damage to what was
+durable is never papered over: each record says how far its writer knew the log to be durable, so a whole
+record behind the damage proves that acknowledged changes are gone, and that is a loud error.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import struct
+from dataclasses import dataclass, field
+
+from ottla.coordination.frames import (
+    HEADER_BYTES,
+    LOG_MAGIC,
+    decode_header,
+    frame_at,
+    frames_behind,
+)
+from ottla.coordination.snapshots import load_snapshot
+from ottla.coordination.txns import Txn, decode_txn
+from ottla.coordination.znodes import Tree
+from ottla.log.files import Files
+from ottla.model.errors import CorruptData
+
+logger = logging.getLogger(__name__)
+
+LOG_PREFIX, SNAPSHOT_PREFIX = "log.", "snapshot."
+TEMPORARY_SUFFIX = ".tmp"
+
+DURABLE_ZXID = struct.Struct(">Q")
+"""In front of a transaction's bytes in the log: the newest zxid known to be durable when it was written."""
+
+
+def log_name(first_zxid: int) -> str:
+    return f"{LOG_PREFIX}{first_zxid:016x}"
+
+
+def snapshot_name(zxid: int) -> str:
+    return f"{SNAPSHOT_PREFIX}{zxid:016x}"
+
+
+@dataclass(slots=True)
+class Recovered:
+    tree: Tree
+    logs: list[int] = field(default_factory=list)  # first zxid of every log file that is there, in order
+    snapshots: list[int] = field(default_factory=list)  # zxid of every snapshot that is there, in order
+    append_to_last_log: bool = False  # the last log ends with the newest transaction, so it can go on
+    log_bytes: int = 0  # read behind the snapshot
+    snapshot_bytes: int = 0
+
+
+@dataclass(slots=True, frozen=True)
+class _Damage:
+    path: str
+    position: int
+    data: bytes  # of the whole file
+
+
+def recover(files: Files, directory: str) -> Recovered:
+    """The state in `directory`, its files made ready to be appended to. CorruptData when it is not whole."""
+    found = Recovered(Tree(), *_list(files, directory))
+    _load_newest_snapshot(files, directory, found)
+    _replay(files, directory, found)
+    _make_durable(files, directory, found)
+    return found
+
+
+def _list(files: Files, directory: str) -> tuple[list[int], list[int]]:
+    logs: list[int] = []
+    snapshots: list[int] = []
+    for name, is_directory in files.list_directory(directory):
+        if is_directory:
+            continue
+        if name.endswith(TEMPORARY_SUFFIX):
+            files.remove(os.path.join(directory, name))
+        elif name.startswith(LOG_PREFIX):
+            logs.append(int(name.removeprefix(LOG_PREFIX), 16))
+        elif name.startswith(SNAPSHOT_PREFIX):
+            snapshots.append(int(name.removeprefix(SNAPSHOT_PREFIX), 16))
+    return sorted(logs), sorted(snapshots)
+
+
+def _load_newest_snapshot(files: Files, directory: str, found: Recovered) -> None:
+    for zxid in reversed(found.snapshots):
+        path = os.path.join(directory, snapshot_name(zxid))
+        data = files.read_all(path)
+        tree = load_snapshot(data, path)
+        if tree is not None:
+            found.tree, found.snapshot_bytes = tree, len(data)
+            return
+        logger.warning("%s is damaged; going back to the snapshot before it and a longer log", path)
+
+
+def _replay(files: Files, directory: str, found: Recovered) -> None:
+    tree = found.tree
+    needed = [zxid for zxid in found.logs if zxid > tree.last_zxid + 1]
+    older = [zxid for zxid in found.logs if zxid <= tree.last_zxid + 1]
+    needed = older[-1:] + needed
+    for index, first_zxid in enumerate(needed):
+        path = os.path.join(directory, log_name(first_zxid))
+        if first_zxid > tree.last_zxid + 1:
+            raise CorruptData(
+                f"{path} begins with transaction {first_zxid}, but the files before it end with "
+                f"{tree.last_zxid}: a file is missing; restore the directory from a backup"
+            )
+        last_zxid, damage = _replay_file(files, path, first_zxid, found)
+        found.append_to_last_log = damage is None and last_zxid == tree.last_zxid
+        if damage is not None:
+            later = needed[index + 1 :]
+            _require_a_torn_tail(files, directory, tree.last_zxid, damage, later)
+            for zxid in later:
+                files.remove(os.path.join(directory, log_name(zxid)))
+                found.logs.remove(zxid)
+            _cut(files, first_zxid, last_zxid, damage, found)
+            return
+
+
+def _replay_file(files: Files, path: str, first_zxid: int, found: Recovered) -> tuple[int, _Damage | None]:
+    """Apply what is new in a log file: the last zxid in it, and where it stops making sense."""
+    data = files.read_all(path)
+    last_zxid = first_zxid - 1
+    if decode_header(LOG_MAGIC, data, path) != first_zxid:
+        return last_zxid, _Damage(path, 0, data)
+    position = HEADER_BYTES
+    while position < len(data):
+        frame = frame_at(data, position)
+        if frame is None:
+            return last_zxid, _Damage(path, position, data)
+        txn = _decode(frame.payload, path, position)
+        if txn.zxid != last_zxid + 1:
+            return last_zxid, _Damage(path, position, data)
+        last_zxid = txn.zxid
+        if txn.zxid > found.tree.last_zxid:
+            _apply(found.tree, txn, path, position)
+            found.log_bytes += frame.end - position
+        position = frame.end
+    return last_zxid, None
+
+
+def _decode(payload: bytes, path: str, position: int) -> Txn:
+    try:
+        return decode_txn(payload[DURABLE_ZXID.size :])
+    except ValueError as error:
+        raise CorruptData(
+            f"{path} at position {position}: the checksum is right, the content is not ({error}); "
+            "it was written by something else; restore the directory from a backup"
+        ) from error
+
+
+def _apply(tree: Tree, txn: Txn, path: str, position: int) -> None:
+    try:
+        tree.apply(txn)
+    except AssertionError as error:
+        raise CorruptData(
+            f"{path} at position {position}: transaction {txn.zxid} does not fit the state before it "
+            f"({error}); restore the directory from a backup"
+        ) from error
+
+
+def _require_a_torn_tail(
+    files: Files, directory: str, good_zxid: int, damage: _Damage, later: list[int]
+) -> None:
+    """CorruptData when a record behind the damage knows of a newer durable transaction than the good ones."""
+    rest = [(damage.data, damage.position)]
+    rest += [(files.read_all(os.path.join(directory, log_name(zxid))), 0) for zxid in later]
+    for data, position in rest:
+        for frame in frames_behind(data, position):
+            if len(frame.payload) < DURABLE_ZXID.size:
+                continue
+            (durable_zxid,) = DURABLE_ZXID.unpack_from(frame.payload)
+            if durable_zxid > good_zxid:
+                raise CorruptData(
+                    f"{damage.path} is damaged at position {damage.position}: transactions {good_zxid + 1} to "
+                    f"{durable_zxid} were acknowledged and cannot be read. Restore the directory from a "
+                    f"backup; or, to go on from transaction {good_zxid} and lose what came after, cut this "
+                    f"file to {damage.position} bytes and move every log file behind it away"
+                )
+
+
+def _cut(files: Files, first_zxid: int, last_zxid: int, damage: _Damage, found: Recovered) -> None:
+    lost = len(damage.data) - damage.position
+    if last_zxid < found.tree.last_zxid:
+        # A snapshot holds what this log lost, so nobody reads the file again.
+        logger.warning("%s is damaged at position %d; a snapshot covers it", damage.path, damage.position)
+        return
+    logger.warning("cut %d half-written bytes off %s (position %d)", lost, damage.path, damage.position)
+    if damage.position < HEADER_BYTES:
+        files.remove(damage.path)
+        found.logs.remove(first_zxid)
+        return
+    handle = files.open(damage.path)
+    handle.truncate(damage.position)
+    handle.close()
+    found.append_to_last_log = True
+
+
+def _make_durable(files: Files, directory: str, found: Recovered) -> None:
+    """What was read may still be in the page cache of a process that was killed; from here on it counts."""
+    if found.logs:
+        handle = files.open(os.path.join(directory, log_name(found.logs[-1])))
+        handle.sync()
+        handle.close()
+    files.sync_directory(directory)

@@ -1,0 +1,180 @@
+"""The durable side of the tree: a log of transactions, synced in groups, and snapshots that let old logs go.
+
+The owner appends and begins a round; the round's `run` does all that touches the disk and may be taken to
+another thread; the owner then finishes it. Only one round is under way at a time, and between `begin_sync`
+and `finish_sync` the files belong to the round.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.coordination.frames import LOG_MAGIC, encode_frame, encode_header
+from ottla.coordination.recovery import (
+    DURABLE_ZXID,
+    TEMPORARY_SUFFIX,
+    log_name,
+    recover,
+    snapshot_name,
+)
+from ottla.coordination.snapshots import SnapshotWriter
+from ottla.coordination.txns import Txn, encode_txn
+from ottla.coordination.znodes import Tree
+from ottla.log.files import FileHandle, Files
+from ottla.model.limits import MIB
+
+SNAPSHOT_LOG_BYTES = 4 * MIB
+"""Log that may pile up before a snapshot is taken (more when the tree itself is larger): a start reads it all."""
+
+SNAPSHOTS_KEPT = 2
+"""The newest, and the one before it with the logs since, in case the newest turns out damaged."""
+
+
+@dataclass(slots=True, frozen=True)
+class SyncTicket:
+    """One round: everything appended before it is durable when `run` returns. OSError stops the broker."""
+
+    zxid: int  # newest transaction of the round
+    steps: tuple[Callable[[], None], ...]
+
+    def run(self) -> None:
+        for step in self.steps:
+            step()
+
+
+class TxnLog:
+    def __init__(self, files: Files, directory: str, snapshot_log_bytes: int = SNAPSHOT_LOG_BYTES) -> None:
+        files.make_directories(directory)
+        recovered = recover(files, directory)
+        self.tree: Tree = recovered.tree
+        self.durable_zxid = recovered.tree.last_zxid
+        self._files = files
+        self._directory = directory
+        self._snapshot_log_bytes = snapshot_log_bytes
+        self._logs = recovered.logs
+        self._snapshots = recovered.snapshots
+        self._log_bytes = recovered.log_bytes  # since the last snapshot began
+        self._snapshot_bytes = recovered.snapshot_bytes  # of the last snapshot
+        self._frames: list[bytes] = []  # appended, not yet in a round
+        self._handle: FileHandle | None = None  # the log being written; None: the next round opens a new one
+        if recovered.append_to_last_log:
+            self._handle = files.open(self._path(log_name(self._logs[-1])))
+        self._snapshot: SnapshotWriter | None = None
+        self._snapshot_handle: FileHandle | None = None
+        self._under_way: SyncTicket | None = None
+
+    def append(self, txn: Txn) -> None:
+        """Take a transaction that was just applied to the tree; the next round makes it durable."""
+        frame = encode_frame(DURABLE_ZXID.pack(self.durable_zxid) + encode_txn(txn))
+        self._frames.append(frame)
+        self._log_bytes += len(frame)
+
+    def begin_sync(self) -> SyncTicket | None:
+        """The next round, or None when there is nothing to do or one is under way."""
+        if self._under_way is not None:
+            return None
+        steps: list[Callable[[], None]] = []
+        if self._frames:
+            steps.append(self._log_step())
+        if self._snapshot is None and self._log_bytes > max(self._snapshot_log_bytes, self._snapshot_bytes):
+            # Everything up to here goes into this round's log file; the next round begins a new one.
+            self._snapshot = SnapshotWriter(self.tree)
+            self._log_bytes = self._snapshot_bytes = 0
+        if self._snapshot is not None:
+            steps.append(self._snapshot_step(self._snapshot))
+        if not steps:
+            return None
+        self._under_way = SyncTicket(self.tree.last_zxid, tuple(steps))
+        return self._under_way
+
+    def finish_sync(self, ticket: SyncTicket) -> None:
+        assert ticket is self._under_way, "rounds finish one by one"
+        self._under_way = None
+        self.durable_zxid = ticket.zxid
+
+    def close(self) -> None:
+        """Everything appended is durable. The round under way, if any, must have been finished."""
+        assert self._under_way is None
+        if self._snapshot is not None:
+            self._snapshot.abandon()
+            self._snapshot = None
+        if self._frames:
+            self._log_step()()
+            self.durable_zxid = self.tree.last_zxid
+        for handle in (self._handle, self._snapshot_handle):
+            if handle is not None:
+                handle.close()
+        self._handle = self._snapshot_handle = None
+
+    def _log_step(self) -> Callable[[], None]:
+        frames, self._frames = self._frames, []
+        if self._handle is not None and self._logs[-1] <= self._last_snapshot_zxid():
+            # A snapshot began since the last round: its transactions end the old file, these begin a new one.
+            self._handle.close()
+            self._handle = None
+        if self._handle is not None:
+            handle = self._handle
+            return lambda: _append_durably(handle, frames)
+        first_zxid = self.durable_zxid + 1
+        self._logs.append(first_zxid)
+
+        def begin_log() -> None:
+            self._handle = self._files.create(self._path(log_name(first_zxid)))
+            _append_durably(self._handle, [encode_header(LOG_MAGIC, first_zxid), *frames])
+            self._files.sync_directory(self._directory)
+
+        return begin_log
+
+    def _last_snapshot_zxid(self) -> int:
+        if self._snapshot is not None:
+            return self._snapshot.zxid
+        return self._snapshots[-1] if self._snapshots else -1
+
+    def _snapshot_step(self, snapshot: SnapshotWriter) -> Callable[[], None]:
+        chunk = snapshot.next_chunk()
+        self._snapshot_bytes += len(chunk)
+        path = self._path(snapshot_name(snapshot.zxid))
+        if not snapshot.finished:
+            return lambda: self._write_snapshot(path, chunk)
+        self._snapshot = None
+        self._snapshots.append(snapshot.zxid)
+        obsolete = [self._path(name) for name in self._take_obsolete()]
+
+        def complete() -> None:
+            self._write_snapshot(path, chunk)
+            assert self._snapshot_handle is not None
+            self._snapshot_handle.close()
+            self._snapshot_handle = None
+            self._files.rename(path + TEMPORARY_SUFFIX, path)
+            self._files.sync_directory(self._directory)
+            for old in obsolete:
+                self._files.remove(old)
+
+        return complete
+
+    def _write_snapshot(self, path: str, chunk: bytes) -> None:
+        if self._snapshot_handle is None:
+            self._snapshot_handle = self._files.create(path + TEMPORARY_SUFFIX)
+        # Synced slice by slice, so that no round has to wait for the whole file at the end.
+        _append_durably(self._snapshot_handle, [chunk])
+
+    def _take_obsolete(self) -> list[str]:
+        """Names of the files that no recovery will need once the newest snapshot is in place."""
+        names = [snapshot_name(zxid) for zxid in self._snapshots[:-SNAPSHOTS_KEPT]]
+        self._snapshots = self._snapshots[-SNAPSHOTS_KEPT:]
+        if len(self._snapshots) < SNAPSHOTS_KEPT:
+            return names
+        oldest_kept = self._snapshots[0]
+        while len(self._logs) > 1 and self._logs[1] <= oldest_kept + 1:
+            names.append(log_name(self._logs.pop(0)))
+        return names
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
+
+
+def _append_durably(handle: FileHandle, chunks: list[bytes]) -> None:
+    handle.append(chunks)
+    handle.sync()
