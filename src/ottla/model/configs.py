@@ -1,8 +1,8 @@
 """Settings: the one place that other rooms import them from.
 
-The tables are in `topic_settings`, `broker_settings` (with `cluster_settings` and `coordinator_settings`) and
-`refused_settings`; `config_types` says what a setting is; `broker_config`, `topic_config` and
-`described_configs` are settings at work.
+The tables are in `topic_settings`, in `broker_settings` with `network_settings`, `cluster_settings` and
+`coordinator_settings`, and in `refused_settings`; `config_types` says what a setting is; `broker_config`,
+`topic_config` and `described_configs` are settings at work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.model.broker_config import (
     setting_named,
     topic_config,
 )
-from ottla.model.broker_settings import BROKER_SETTINGS, SECURITY_PROTOCOLS
+from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_types import (
     ConfigSource,
     ConfigType,
@@ -36,7 +36,6 @@ from ottla.model.topic_settings import TOPIC_SETTINGS
 __all__ = [
     "BROKER_SETTINGS",
     "DEFAULT_TOPIC_CONFIG",
-    "SECURITY_PROTOCOLS",
     "TOPIC_SETTINGS",
     "BrokerConfig",
     "ConfigSource",

@@ -1,0 +1,1 @@
+"""One broker process: settings, wiring, start and stop. The only room that owns threads."""
