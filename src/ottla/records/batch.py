@@ -53,7 +53,7 @@ _SEQUENCE_MODULUS = 1 << 31
 _HEADER = Struct(">qiibIhiqqqhii")
 _LENGTH = Struct(">i")
 _STAMP = Struct(">qii")
-_MAGIC_AND_CRC = Struct(">bI")
+_UP_TO_CRC = Struct(">qiibI")
 _AFTER_CRC = Struct(">hiqqqhii")
 _as_header = tuple.__new__  # what BatchHeader._make does, without a Python call
 
@@ -136,11 +136,27 @@ class ProduceRules(NamedTuple):
     timestamp_before_ms_max: int  # message.timestamp.before.max.ms
     timestamp_after_ms_max: int  # message.timestamp.after.max.ms
     log_append_time: bool  # message.timestamp.type: the producer's timestamps do not count
+    keys_needed: bool = False  # cleanup.policy has compact
+    codec: int | None = None  # compression.type; None is "producer"
+    codec_level: int | None = None  # compression.<codec>.level
+
+    @property
+    def look_inside(self) -> bool:
+        """Whether `content.check_content` has work to do, besides `check_produced`."""
+        return self.keys_needed or self.codec is not None
 
 
 def read_header(data: Bytes, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller has made sure that HEADER_BYTES are there and that magic is 2."""
     return _as_header(BatchHeader, _HEADER.unpack_from(data, position))
+
+
+def header_bytes(header: BatchHeader, records: Bytes) -> bytes:
+    """The bytes of `header` in front of `records`; their length and CRC are found here, not taken from it."""
+    after_crc = _AFTER_CRC.pack(*header[5:])
+    crc = crc32c(records, crc32c(after_crc))
+    length = HEADER_BYTES - LENGTH_END + len(records)
+    return _UP_TO_CRC.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc) + after_crc
 
 
 def verify_crc(data: Bytes, header: BatchHeader, position: int = 0) -> bool:
@@ -203,7 +219,7 @@ def check_produced(
             ErrorCode.INVALID_RECORD, f"a produced batch starts at offset 0, this one at {base_offset}"
         )
     if len(records) > rules.batch_bytes_max:
-        raise _too_large(len(records), rules.batch_bytes_max)
+        raise too_large(len(records), rules.batch_bytes_max)
     if crc32c(records[_CRC_END:]) != crc:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the batch's CRC is not {crc:#010x} as it says")
     if codec > _ZSTD:
@@ -218,11 +234,21 @@ def check_produced(
     if producer_id >= 0 and base_sequence < 0:
         raise Refused(ErrorCode.INVALID_RECORD, f"producer {producer_id} sent the sequence {base_sequence}")
     if not rules.log_append_time:
-        earliest = now_ms - rules.timestamp_before_ms_max
-        latest = now_ms + rules.timestamp_after_ms_max
-        if not (earliest <= base_timestamp <= latest and earliest <= max_timestamp <= latest):
-            _check_timestamps(base_timestamp, max_timestamp, earliest, latest)
+        check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
     return CheckedBatch(header, records)
+
+
+def check_timestamps(first: int, last: int, rules: ProduceRules, now_ms: int) -> None:
+    """Refuses timestamps outside of what the topic takes; a record without one is always taken."""
+    earliest = now_ms - rules.timestamp_before_ms_max
+    latest = now_ms + rules.timestamp_after_ms_max
+    if earliest <= first <= latest and earliest <= last <= latest:
+        return
+    for timestamp in (first, last):
+        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
+            raise Refused(
+                ErrorCode.INVALID_TIMESTAMP, f"timestamp {timestamp} is not between {earliest} and {latest}"
+            )
 
 
 def stamp(
@@ -236,17 +262,14 @@ def stamp(
     header, body = batch
     if append_time_ms is None:
         return [_STAMP.pack(base_offset, header.batch_length, leader_epoch), body[_EPOCH_END:]]
-    after_crc = _AFTER_CRC.pack(
-        header.attributes & USED_ATTRIBUTES | LOG_APPEND_TIME,
-        header.last_offset_delta,
-        header.base_timestamp,
-        append_time_ms,
-        *header[9:],
-    )
     records = body[HEADER_BYTES:]
-    crc = crc32c(records, crc32c(after_crc))
-    prefix = _STAMP.pack(base_offset, header.batch_length, leader_epoch) + _MAGIC_AND_CRC.pack(MAGIC, crc)
-    return [prefix + after_crc, records]
+    stamped = header._replace(
+        base_offset=base_offset,
+        leader_epoch=leader_epoch,
+        attributes=header.attributes & USED_ATTRIBUTES | LOG_APPEND_TIME,
+        max_timestamp=append_time_ms,
+    )
+    return [header_bytes(stamped, records), records]
 
 
 def _not_one_batch(records: memoryview | None) -> Refused:
@@ -274,7 +297,7 @@ def _not_one_batch(records: memoryview | None) -> Refused:
     return Refused(ErrorCode.CORRUPT_MESSAGE, f"a batch has at least {HEADER_BYTES} bytes, this one {size}")
 
 
-def _too_large(size: int, size_max: int) -> Refused:
+def too_large(size: int, size_max: int) -> Refused:
     return Refused(
         ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {size_max}"
     )
@@ -284,11 +307,3 @@ def _not_for_clients(attributes: int) -> Refused:
     if attributes & CONTROL:
         return Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
     return Refused(ErrorCode.INVALID_TIMESTAMP, "only the broker writes batches of log append time")
-
-
-def _check_timestamps(base_timestamp: int, max_timestamp: int, earliest: int, latest: int) -> None:
-    for timestamp in (base_timestamp, max_timestamp):
-        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            raise Refused(
-                ErrorCode.INVALID_TIMESTAMP, f"timestamp {timestamp} is not between {earliest} and {latest}"
-            )
