@@ -1,4 +1,4 @@
-"""The declarations say what Apache Kafka's definitions say: fields, order, types, versions, tags and so on."""
+"""The declarations agree with the definitions of Apache Kafka in names, order, types, versions and defaults."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from ottla.model.limits import ARRAY_ELEMENTS_MAX, STRING_BYTES_MAX, TAGGED_FIELDS_MAX
@@ -27,10 +28,13 @@ Chunk: TypeAlias = bytes | bytearray | memoryview | ByteSource
 CHUNK_BYTES_COPIED_MAX = 4096
 """Record data up to this size is copied into the bytes around it; a chunk of its own would cost more."""
 
-SMALL_ARRAY_END = 17
-"""Arrays of numbers shorter than this have their struct prepared; replica lists nearly always are."""
+SMALL_ARRAY_END = 9
+"""Arrays of numbers shorter than this are read with a prepared struct; replica lists nearly always are."""
 
 VARINT_BYTES = tuple(bytes((value,)) for value in range(128))
+_IN_MEMORY = (bytes, bytearray, memoryview)
+_PACK_2 = struct.Struct("BB").pack
+_PACK_3 = struct.Struct("BBB").pack
 
 
 def read_uvarint(data: Buffer, position: int, first: int) -> tuple[int, int]:
@@ -56,12 +60,14 @@ def read_string_uvarint(data: Buffer, position: int, first: int) -> tuple[int, i
 
 
 def write_uvarint(value: int) -> bytes:
-    encoded = bytearray()
-    while value > 0x7F:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    if value < 1 << 7:
+        return VARINT_BYTES[value]
+    if value < 1 << 14:
+        return _PACK_2(value & 0x7F | 0x80, value >> 7)
+    if value < 1 << 21:
+        return _PACK_3(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14)
+    low = _PACK_3(value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14 & 0x7F | 0x80)
+    return low + write_uvarint(value >> 21)
 
 
 def write_string_uvarint(value: int) -> bytes:
@@ -147,25 +153,20 @@ def pack_array(letter: str, values: Sequence[Any]) -> bytes:
     return struct.Struct(f">{len(values)}{letter}").pack(*values)
 
 
-def small_array_packers(letter: str) -> tuple[Callable[..., bytes], ...]:
-    return tuple(struct.Struct(">" + letter * count).pack for count in range(SMALL_ARRAY_END))
-
-
+@cache
 def small_array_unpackers(letter: str) -> tuple[Callable[..., tuple[Any, ...]], ...]:
-    return tuple(struct.Struct(">" + letter * count).unpack_from for count in range(SMALL_ARRAY_END))
+    return tuple(struct.Struct(f">{letter * count}").unpack_from for count in range(SMALL_ARRAY_END))
 
 
 def chunk_size(chunk: Chunk) -> int:
-    if isinstance(chunk, (bytes, bytearray)):
+    if isinstance(chunk, _IN_MEMORY):
         return len(chunk)
-    if isinstance(chunk, memoryview):
-        return chunk.nbytes
     return chunk.size
 
 
 def add_records(records: Chunk, size: int, parts: list[bytes], chunks: list[Chunk]) -> None:
     """Put record data behind `parts`: copied when small, else as a chunk of its own."""
-    if isinstance(records, (bytes, bytearray, memoryview)) and size <= CHUNK_BYTES_COPIED_MAX:
+    if size <= CHUNK_BYTES_COPIED_MAX and isinstance(records, _IN_MEMORY):
         parts.append(bytes(records))
         return
     chunks.append(b"".join(parts))

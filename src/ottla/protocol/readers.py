@@ -6,6 +6,7 @@ Nested structs are inlined. Every length and count of the peer is compared with 
 
 from __future__ import annotations
 
+import codecs
 import struct
 from typing import Any
 
@@ -67,7 +68,7 @@ class ReaderSource:
         self.flexible = flexible
         self.keeps_view = has_records(message_type, version)
         self.source = Source("def read(data, pos):", self._constants())
-        # Fixed-size values not unpacked yet: struct letters and the variables they go to.
+        # Fixed-size values not unpacked yet: struct letters and where each goes.
         self._letters = ""
         self._targets: list[str] = []
         self._write_function(message_type)
@@ -77,6 +78,7 @@ class ReaderSource:
         return {
             "new": object.__new__,
             "struct_error": struct.error,
+            "utf_8_decode": codecs.utf_8_decode,
             "read_uvarint": primitives.read_uvarint,
             "read_string_uvarint": primitives.read_string_uvarint,
             "read_tag_count": primitives.read_tag_count,
@@ -92,14 +94,15 @@ class ReaderSource:
         source = self.source
         with source.block("try:"):
             if self.keeps_view:
-                source.line("view = memoryview(data)")
+                source.line("view = data if type(data) is memoryview else memoryview(data)")
             else:
                 # One copy makes every string that follows cheaper, and lets go of the frame.
                 source.line("if type(data) is not bytes: data = bytes(data)")
             source.line("size = len(data)")
             source.line(f"left = {ARRAY_ELEMENTS_MAX}")
-            result = self._struct(message_type)
-            source.line(f"return {result}, pos")
+            message = self._struct(message_type)
+            self._flush()
+            source.line(f"return {message}, pos")
         with source.block("except (ValueError, IndexError, struct_error) as error:"):
             source.line("raise malformed(error, pos) from None")
 
@@ -121,50 +124,44 @@ class ReaderSource:
         self._targets = []
 
     def _struct(self, message_type: type[Message]) -> str:
-        """Read a struct; the variable that holds it."""
-        values = {}
+        """Read a struct; the variable that holds it. Values go straight into its slots."""
+        struct_name = self.source.name("struct")
+        self.source.line(f"{struct_name} = new({self.source.constant('T', message_type)})")
         tags = []
         for field in fields_of(message_type):
-            if not field.is_in(self.version):
-                values[field.name] = self.source.literal(field.default)
-            elif field.tag is not None:
-                values[field.name] = self.source.name(field.name)
-                tags.append(field)
+            if field.is_in(self.version) and field.tag is None:
+                self._field(field, struct_name)
             else:
-                values[field.name] = self._field(field)
+                self.source.line(f"{struct_name}.{field.name} = {self.source.literal(field.default)}")
+                if field.is_in(self.version):
+                    tags.append(field)
         if self.flexible:
-            self._tags(tags, values)
-        self._flush()
-        result = self.source.name("struct")
-        self.source.line(f"{result} = new({self.source.constant('T', message_type)})")
-        for name, value in values.items():
-            self.source.line(f"{result}.{name} = {value}")
-        return result
+            self._tags(tags, struct_name)
+        return struct_name
 
-    def _field(self, field: Field) -> str:
+    def _field(self, field: Field, struct_name: str) -> None:
         with self.source.serving(field.name):
-            return self._value(field.wire, field.is_nullable_in(self.version), field.name)
+            self._value(field.wire, field.is_nullable_in(self.version), f"{struct_name}.{field.name}")
 
-    def _value(self, wire: WireType, nullable: bool, stem: str) -> str:
-        """Read a value; the variable that holds it once the run it belongs to is unpacked."""
-        target = self.source.name(stem)
+    def _value(self, wire: WireType, nullable: bool, target: str) -> None:
+        """Read a value into `target`, where it is once the run it belongs to is unpacked."""
         match wire:
             case Fixed(letter, _):
                 self._fixed(letter, target)
             case Struct(inner) if not nullable:
-                return self._struct(inner)
+                self.source.line(f"{target} = {self._struct(inner)}")
             case Struct(inner):
                 self._nullable_struct(inner, target)
             case Array(element):
                 self._array(element, nullable, target)
             case Text():
-                string = 'str(data[pos:end], "utf-8")' if self.keeps_view else "data[pos:end].decode()"
+                decoded = "utf_8_decode(data[pos:end], None, True)[0]"
+                string = decoded if self.keeps_view else "data[pos:end].decode()"
                 self._sized(target, nullable, "h", "read_string_uvarint", string)
             case Blob():
                 self._sized(target, nullable, "i", "read_uvarint", "bytes(data[pos:end])")
             case RecordData():
                 self._sized(target, nullable, "i", "read_uvarint", "view[pos:end]")
-        return target
 
     def _length(self, letter: str, continuation: str) -> tuple[str, int]:
         """Read a length or count: the variable, and what is to be subtracted from it."""
@@ -201,6 +198,7 @@ class ReaderSource:
         self.source.line(f"if {flag} < 0: {target} = None")
         with self.source.block("else:"):
             self.source.line(f"{target} = {self._struct(inner)}")
+            self._flush()
 
     def _array(self, element: WireType, nullable: bool, target: str) -> None:
         count, bias = self._length("i", "read_uvarint")
@@ -227,40 +225,41 @@ class ReaderSource:
             )
             source.line(f"pos += {needed}")
             return
-        elements = source.name("list")
-        source.line(f"{elements} = []")
-        with source.block(f"for _ in range({count}):"):
-            value = self._value(element, False, "element")
-            self._flush()
-            source.line(f"{elements}.append({value})")
-        source.line(f"{target} = tuple({elements})")
+        source.line(f"if not {count}: {target} = ()")
+        with source.block("else:"):
+            elements, item = source.name("list"), source.name("item")
+            source.line(f"{elements} = []")
+            with source.block(f"for _ in range({count}):"):
+                if isinstance(element, Struct):
+                    item = self._struct(element.type)
+                else:
+                    self._value(element, False, item)
+                self._flush()
+                source.line(f"{elements}.append({item})")
+            source.line(f"{target} = tuple({elements})")
 
-    def _tags(self, tags: list[Field], values: dict[str, str]) -> None:
+    def _tags(self, tags: list[Field], struct_name: str) -> None:
         source = self.source
         first = source.name("tags")
         self._fixed("B", first)
         self._flush()
-        for field in tags:
-            source.line(f"{values[field.name]} = {source.literal(field.default)}")
         if not tags:
             source.line(f"if {first}: pos = skip_tags(data, pos, {first})")
             return
         with source.block(f"if {first}:"):
             source.line(f"{first}, pos = read_tag_count(data, pos, {first})")
             with source.block(f"for _ in range({first}):"):
-                self._tagged_values(tags, values)
+                self._tagged_value(tags, struct_name)
 
-    def _tagged_values(self, tags: list[Field], values: dict[str, str]) -> None:
+    def _tagged_value(self, tags: list[Field], struct_name: str) -> None:
         source = self.source
         tag, end = source.name("tag"), source.name("tag_end")
         source.line(f"{tag}, pos, {end} = read_tag(data, pos)")
         branch = "if"
         for field in tags:
-            with source.block(f"{branch} {tag} == {field.tag}:"):
-                value = self._field(field)
-                with source.serving(field.name):
-                    self._flush()
-                source.line(f"{values[field.name]} = {value}")
+            with source.serving(field.name), source.block(f"{branch} {tag} == {field.tag}:"):
+                self._value(field.wire, field.is_nullable_in(self.version), f"{struct_name}.{field.name}")
+                self._flush()
             branch = "elif"
         source.line(f"else: pos = {end}")
         source.line(f"if pos != {end}: refuse_tag_end(pos, {end})")

@@ -26,6 +26,9 @@ from ottla.protocol.fields import (
 )
 from ottla.protocol.source import Source
 
+SHORT_ARRAY_END = 4
+"""Arrays of numbers shorter than this are packed together with what stands before them; replica lists are."""
+
 
 class WriterSource:
     """Writes `write(message) -> list of chunks`."""
@@ -204,17 +207,10 @@ class WriterSource:
 
     def _array(self, variable: str, element: WireType) -> None:
         count = self._variable("count", f"len({variable})")
-        self._length(count, "i")
         if isinstance(element, Fixed):
-            letter = element.letter
-            packers = self.source.constant("packers", primitives.small_array_packers(letter))
-            is_small = f"{count} < {primitives.SMALL_ARRAY_END}" if element != UUID else "False"
-            with self.source.block(f"if {count}:"):
-                self.source.line(
-                    f"{self._parts}.append({packers}[{count}](*{variable}) if {is_small}"
-                    f" else pack_array({letter!r}, {variable}))"
-                )
+            self._fixed_array(variable, count, element)
             return
+        self._length(count, "i")
         item = self.source.name("item")
         with self.source.block(f"for {item} in {variable}:"):
             if isinstance(element, Struct):
@@ -222,6 +218,20 @@ class WriterSource:
             else:
                 self._value(element, False, item)
             self._flush()
+
+    def _fixed_array(self, variable: str, count: str, element: Fixed) -> None:
+        source = self.source
+        letters, expressions = self._letters, self._expressions
+        for length in range(SHORT_ARRAY_END if element != UUID else 1):
+            with source.block(f"{'elif' if length else 'if'} {count} == {length}:"):
+                items = [f"item_{index}" for index in range(length)]
+                if items:
+                    source.line(f"{', '.join(items)}, = {variable}")
+                head, value = ("B", length + 1) if self.flexible else ("i", length)
+                self._emit(letters + head + element.letter * length, [*expressions, str(value), *items])
+        with source.block("else:"):
+            self._length(count, "i")
+            source.line(f"{self._parts}.append(pack_array({element.letter!r}, {variable}))")
 
     def _present(self, variable: str, inner: type[Message]) -> None:
         self._fixed("b", "1")
