@@ -109,6 +109,23 @@ class BrokerConfig(TypedValues):
         """The same start-up file under other dynamic settings. Raises InvalidSetting."""
         return BrokerConfig(self._layers[-1][1], dynamic_default, dynamic_broker)
 
+    def with_stored_dynamic(
+        self, dynamic_default: Mapping[str, str], dynamic_broker: Mapping[str, str]
+    ) -> tuple[BrokerConfig, list[str]]:
+        """As `with_dynamic` for settings from the store: what does not hold is left out, and said why."""
+        config, problems = self.with_dynamic({}, {}), []
+        default: dict[str, str] = {}
+        broker: dict[str, str] = {}
+        for stored, usable in ((dynamic_default, default), (dynamic_broker, broker)):
+            for name, text in stored.items():
+                usable[name] = text
+                try:
+                    config = self.with_dynamic(default, broker)
+                except InvalidSetting as error:
+                    problems.append(str(error))
+                    del usable[name]
+        return config, problems
+
     def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
         """A topic's settings; equal overrides share one instance. Raises InvalidSetting."""
         key = frozenset(overrides.items())
@@ -128,6 +145,23 @@ class BrokerConfig(TypedValues):
         typed = TypedValues(values)
         _check_topic(typed)
         return typed
+
+    def usable_overrides(self, stored: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+        """Of settings that were accepted once, those that still hold, and why the others do not.
+
+        Another version, Kafka itself or a changed default of the broker may have left what is refused today;
+        that must not keep a broker from starting.
+        """
+        usable: dict[str, str] = {}
+        problems = []
+        for name, text in stored.items():
+            try:
+                self.topic_values({**usable, name: text})
+            except InvalidSetting as error:
+                problems.append(str(error))
+            else:
+                usable[name] = text
+        return usable, problems
 
     def sources(self, names: Iterable[str]) -> Iterator[SourcedValue]:
         """Every place that gives one of `names` a value, strongest first, the table's default last."""
@@ -235,6 +269,15 @@ def _check_topic(values: TypedValues) -> None:
 def topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> TopicConfig:
     """A topic's settings under those of its broker. Raises InvalidSetting."""
     return broker.topic_config(overrides)
+
+
+def stored_topic_config(overrides: Mapping[str, str], broker: BrokerConfig) -> tuple[TopicConfig, list[str]]:
+    """As `topic_config` for overrides from the store: what does not hold is left out, and said why."""
+    try:
+        return broker.topic_config(overrides), []
+    except InvalidSetting:
+        usable, problems = broker.usable_overrides(overrides)
+        return broker.topic_config(usable), problems
 
 
 DEFAULT_TOPIC_CONFIG = topic_config({}, BrokerConfig())

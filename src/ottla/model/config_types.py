@@ -155,8 +155,12 @@ def parse(setting: Setting, text: str) -> Value:
     if setting.rule is not None and value is not None and not setting.rule.holds(value):
         raise _refusal(setting, text)
     if setting.unsupported and value != setting.default:
-        only = "is left unset" if setting.default is None else f"is {format_value(setting.default)!r}"
-        raise InvalidSetting(f"{setting.name}={text}: {setting.unsupported}; the only valid value {only}")
+        cure = (
+            "leave it unset"
+            if setting.default is None
+            else f"only {format_value(setting.default)!r} is valid"
+        )
+        raise InvalidSetting(f"{setting.name}={text}: {setting.unsupported}; {cure}")
     return value
 
 

@@ -13,6 +13,7 @@ from ottla.model.broker_config import (
     SourcedValue,
     check_dynamic,
     setting_named,
+    stored_topic_config,
     topic_config,
 )
 from ottla.model.broker_settings import BROKER_SETTINGS
@@ -52,5 +53,6 @@ __all__ = [
     "format_value",
     "parse",
     "setting_named",
+    "stored_topic_config",
     "topic_config",
 ]

@@ -268,7 +268,7 @@ _TRANSACTIONS = (
         "transaction.state.log.min.isr",
         INT,
         2,
-        "min.insync.replicas of __transaction_state; at most the number of its replicas.",
+        "How many replicas of __transaction_state must be in sync; at most as many as it has.",
         at_least(1),
         "high",
     ),

@@ -24,6 +24,7 @@ class DescribedSetting:
 
 def describe_topic(overrides: Mapping[str, str], broker: BrokerConfig) -> list[DescribedSetting]:
     """Every setting of a topic: its value, and all places that would give it one."""
+    overrides, _ = broker.usable_overrides(overrides)
     values = broker.topic_values(overrides)
     described = []
     for name, setting in TOPIC_SETTINGS.items():

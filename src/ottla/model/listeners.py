@@ -12,7 +12,8 @@ from ottla.model.config_types import InvalidSetting
 from ottla.model.network_settings import SECURITY_PROTOCOLS
 
 _LISTENER = re.compile(
-    r"(?P<name>[A-Za-z0-9_-]+)://(\[(?P<ipv6>[0-9a-fA-F:.%]*)\]|(?P<host>[0-9A-Za-z._-]*)):(?P<port>[0-9]{1,5})\Z"
+    r"(?P<name>[A-Za-z0-9_-]+)://"
+    r"(\[(?P<ipv6>[0-9a-fA-F:.]*(%[0-9A-Za-z._-]+)?)\]|(?P<host>[0-9A-Za-z._-]*)):(?P<port>[0-9]{1,5})\Z"
 )
 _EXAMPLE = "NAME://host:port, as in PLAINTEXT://127.0.0.1:9092"
 EVERY_INTERFACE = ("", "0.0.0.0", "::")  # hosts to bind to, and not to advertise

@@ -1,4 +1,4 @@
-"""How much a client may use. The broker reports what was used; the answer is how long the client must wait."""
+"""How much a client may use. The broker reports what was used; the answer is how long the client waits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.security.principals import Principal
 
 
 class Quotas(Protocol):
-    """Each method returns the throttle in ms; for so long the answer says, and the connection is left unread."""
+    """Each method returns the throttle in ms: the answer names it, the connection stays unread as long."""
 
     def produced(self, principal: Principal, client_id: str | None, size: int, now_ms: int) -> int:
         """After `size` bytes of records were taken."""
