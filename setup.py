@@ -19,7 +19,9 @@ def kernel() -> list[Extension]:
     except ImportError:
         return []
     # Another module name than the source's, so that both can be imported beside each other.
-    source = Extension("ottla.records._kernel", ["src/ottla/records/kernel.py"], extra_compile_args=["-O3"])
+    source = Extension(
+        "ottla.records._kernel", ["src/ottla/records/kernel.py"], extra_compile_args=["-O3", "-g0"]
+    )
     extensions = cythonize([source], build_dir="build/cython", language_level=3, quiet=True)
     for extension in extensions:
         extension.optional = True  # said here, because cythonize() forgets it

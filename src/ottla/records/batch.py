@@ -42,6 +42,7 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40  # KIP-534: base_timestamp is the time from which the cleaner may drop tombstones
 USED_ATTRIBUTES = 0x7F
+_BROKERS_OWN = CONTROL | LOG_APPEND_TIME
 
 _EPOCH_END = 16
 _CRC_END = 21
@@ -50,12 +51,12 @@ _ZSTD_SINCE = 7  # KIP-110
 _LEGACY_LENGTH_MIN = 14  # the smallest batch_length of any format: an empty message of magic 0
 _SEQUENCE_MODULUS = 1 << 31
 
-_HEADER = Struct(">qiibIhiqqqhii")
+_unpack_header = Struct(">qiibIhiqqqhii").unpack_from
 _LENGTH = Struct(">i")
 _STAMP = Struct(">qii")
 _UP_TO_CRC = Struct(">qiibI")
 _AFTER_CRC = Struct(">hiqqqhii")
-_as_header = tuple.__new__  # what BatchHeader._make does, without a Python call
+_as_tuple = tuple.__new__  # what NamedTuple._make does, without a Python call
 
 Bytes = bytes | bytearray | memoryview
 
@@ -148,7 +149,7 @@ class ProduceRules(NamedTuple):
 
 def read_header(data: Bytes, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller has made sure that HEADER_BYTES are there and that magic is 2."""
-    return _as_header(BatchHeader, _HEADER.unpack_from(data, position))
+    return _as_tuple(BatchHeader, _unpack_header(data, position))
 
 
 def header_bytes(header: BatchHeader, records: Bytes) -> bytes:
@@ -171,7 +172,7 @@ def scan(data: Bytes, position: int = 0, end: int | None = None) -> Iterator[tup
     """
     end = len(data) if end is None else end
     while end - position >= HEADER_BYTES:
-        header = _as_header(BatchHeader, _HEADER.unpack_from(data, position))
+        header = _as_tuple(BatchHeader, _unpack_header(data, position))
         size = header.batch_length + LENGTH_END
         if header.magic != MAGIC or not HEADER_BYTES <= size <= end - position:
             return
@@ -189,9 +190,9 @@ def check_produced(
     than Kafka: bytes after the batch are refused (Kafka drops them and acknowledges), and so is a batch that
     claims log append time, on every topic. Attribute bits without a meaning pass, as they do there.
     """
-    if records is None or len(records) < HEADER_BYTES:
+    if records is None or (size := len(records)) < HEADER_BYTES:
         raise _not_one_batch(records)
-    header = _as_header(BatchHeader, _HEADER.unpack_from(records))
+    header = _as_tuple(BatchHeader, _unpack_header(records))
     (
         base_offset,
         batch_length,
@@ -207,7 +208,7 @@ def check_produced(
         base_sequence,
         record_count,
     ) = header
-    if magic != MAGIC or batch_length + LENGTH_END != len(records):
+    if magic != MAGIC or batch_length + LENGTH_END != size:
         raise _not_one_batch(records)
     codec = attributes & CODEC_MASK
     if codec == _ZSTD and version < _ZSTD_SINCE:
@@ -218,8 +219,8 @@ def check_produced(
         raise Refused(
             ErrorCode.INVALID_RECORD, f"a produced batch starts at offset 0, this one at {base_offset}"
         )
-    if len(records) > rules.batch_bytes_max:
-        raise too_large(len(records), rules.batch_bytes_max)
+    if size > rules.batch_bytes_max:
+        raise too_large(size, rules.batch_bytes_max)
     if crc32c(records[_CRC_END:]) != crc:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the batch's CRC is not {crc:#010x} as it says")
     if codec > _ZSTD:
@@ -229,21 +230,23 @@ def check_produced(
         raise Refused(
             ErrorCode.INVALID_RECORD, f"{record_count} records do not fill offsets 0 to {last_offset_delta}"
         )
-    if attributes & (CONTROL | LOG_APPEND_TIME):
+    if attributes & _BROKERS_OWN:
         raise _not_for_clients(attributes)
     if producer_id >= 0 and base_sequence < 0:
         raise Refused(ErrorCode.INVALID_RECORD, f"producer {producer_id} sent the sequence {base_sequence}")
-    if not rules.log_append_time:
+    if not rules.log_append_time and (
+        base_timestamp < now_ms - rules.timestamp_before_ms_max
+        or max_timestamp > now_ms + rules.timestamp_after_ms_max
+        or max_timestamp < base_timestamp
+    ):
         check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
-    return CheckedBatch(header, records)
+    return _as_tuple(CheckedBatch, (header, records))
 
 
 def check_timestamps(first: int, last: int, rules: ProduceRules, now_ms: int) -> None:
     """Refuses timestamps outside of what the topic takes; a record without one is always taken."""
     earliest = now_ms - rules.timestamp_before_ms_max
     latest = now_ms + rules.timestamp_after_ms_max
-    if earliest <= first <= latest and earliest <= last <= latest:
-        return
     for timestamp in (first, last):
         if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
             raise Refused(

@@ -87,7 +87,7 @@ def build_batch(
     base_sequence: int = NO_SEQUENCE,
     append_time_ms: int | None = None,
 ) -> bytes:
-    """A batch of `records`, offsets growing from `base_offset` on; `flags` are attributes besides the codec."""
+    """A batch of `records`, offsets growing from `base_offset`; `flags` are attributes besides the codec."""
     records = tuple(records)
     if not records:
         raise ValueError("a batch needs a record")

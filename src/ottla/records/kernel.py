@@ -50,7 +50,7 @@ TRAILING = cython.declare(cython.longlong, Finding.TRAILING)
 OFFSET_GAP = cython.declare(cython.longlong, Finding.OFFSET_GAP)
 KEYLESS = cython.declare(cython.longlong, Finding.KEYLESS)
 
-_new_record = tuple.__new__
+_as_tuple = tuple.__new__
 
 
 def is_compiled() -> bool:
@@ -308,7 +308,7 @@ def decode_records(
     base_offset: Long,
     base_timestamp: Long,
     append_time: Any,
-    record_type: Any,
+    record_type: type[Any],
 ) -> tuple[list[Any], int, int]:
     """Up to `count` records from `pos`: the records, the position after them, and where a fault is or -1.
 
@@ -352,7 +352,7 @@ def decode_records(
             _piece(p, value_at, value_size),
             () if header_count == 0 else _headers(p, headers_at, after, header_count),
         )
-        records.append(_new_record(record_type, fields))
+        records.append(_as_tuple(record_type, fields))
         pos = after
         count -= 1
     return records, pos, -1
@@ -424,6 +424,8 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
 
     (bytes, last offset delta, first timestamp, largest one). Offsets must grow; a timestamp is -1 or more.
     """
+    if base_offset < 0:
+        raise ValueError(f"no batch starts at offset {base_offset}")
     out: bytearray = bytearray(256)
     capacity: Long = 256
     p: Room = _start(out)
@@ -437,20 +439,24 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
     size: Long
     key: bytes | None
     value: bytes | None
-    flat: list[Any]
+    flat: list[Any] = []
     for offset, timestamp, key, value, headers in records:
+        if offset < base_offset or timestamp < NO_TIMESTAMP:
+            raise ValueError(
+                f"offset {offset}, timestamp {timestamp} in a batch that starts at {base_offset}"
+            )
         delta = offset - base_offset
-        if delta <= last_delta or delta > INT32_MAX or timestamp < NO_TIMESTAMP:
-            raise ValueError(f"offset {offset} after {base_offset + last_delta}, timestamp {timestamp}")
+        if delta <= last_delta or delta > INT32_MAX:
+            raise ValueError(f"offset {offset} does not fit behind {base_offset + last_delta}")
         if last_delta < 0:
             base_timestamp = timestamp
         last_delta = delta
         max_timestamp = timestamp if timestamp > max_timestamp else max_timestamp
-        flat = []
         size = (
             1 + _zigzag_size(timestamp - base_timestamp) + _zigzag_size(delta) + _sized(key) + _sized(value)
         )
-        if headers:
+        if headers or flat:
+            flat = []
             for name, content in headers:
                 flat.append(name.encode("utf-8", "surrogateescape"))
                 flat.append(content)
