@@ -1,4 +1,4 @@
-"""The declarations agree with the definitions of Apache Kafka in names, order, types, versions and defaults."""
+"""The declarations agree with the definitions of Apache Kafka in order, types, versions and defaults."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ RECEIVE_BYTES = 64 * KIB
 """One recv. Larger ones bring nothing for small requests; a large frame is received straight into its own buffer."""
 
 ARRAY_ELEMENTS_MAX = 1_000_000
-"""Elements of one wire array, besides the rule that they must fit the bytes that remain (CVE-2026-111108)."""
+"""Elements of all arrays of one message; they must also fit the bytes that remain (CVE-2026-111108)."""
 
 TAGGED_FIELDS_MAX = 10_000
 """Unknown tagged fields of one struct; they are skipped, not kept (CVE-2026-111115)."""
