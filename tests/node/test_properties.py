@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ottla.model.configs import InvalidSetting
 from ottla.node.properties import Property, parse_properties
@@ -90,3 +95,25 @@ def test_lines_are_counted_where_a_property_begins() -> None:
 
 def test_a_name_that_is_there_twice_comes_twice() -> None:
     assert pairs("a=1\na=2") == [("a", "1"), ("a", "2")]
+
+
+def escaped(text: str) -> str:
+    """As java.util.Properties.store writes a name (and, more than it must, a value)."""
+    text = re.sub(r"[\\ :=#!]", r"\\\g<0>", text)
+    for character, escape in (("\t", r"\t"), ("\n", r"\n"), ("\r", r"\r"), ("\f", r"\f")):
+        text = text.replace(character, escape)
+    return text
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=5))
+def test_whatever_is_escaped_comes_back(properties: list[tuple[str, str]]) -> None:
+    assert pairs("".join(f"{escaped(name)}={escaped(value)}\n" for name, value in properties)) == properties
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(InvalidSetting):
+        parse_properties(text)

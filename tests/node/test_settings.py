@@ -52,7 +52,8 @@ def test_a_broker_starts_without_any_setting() -> None:
     assert defaults.advertised_listeners == (PLAINTEXT,)
     assert defaults.inter_broker_listener == "PLAINTEXT"
     assert defaults.control_plane_listener is None
-    assert defaults.log_dirs == (Path("ottla-data"),)
+    assert defaults.log_dirs == (Path("ottla-data/log"),)
+    assert defaults.coordination_dir == Path("ottla-data/log.coordination")
     assert defaults.rack is None
     assert defaults.socket_send_buffer_bytes == 102_400
     assert defaults.socket_receive_buffer_bytes == 102_400
@@ -147,6 +148,16 @@ def test_log_dirs_win_over_log_dir() -> None:
     assert refusal(log_dirs="/b,/c,/b/") == "log.dirs=/b,/c,/b/: /b is there twice"
     assert refusal(log_dirs=",") == "log.dirs: names no directory, expected at least one"
     assert refusal(log_dir="") == "log.dirs: names no directory, expected at least one"
+
+
+def test_coordination_is_kept_beside_the_log() -> None:
+    assert settings(log_dirs="/a/b,/c").coordination_dir == Path("/a/b.coordination")
+    assert settings(log_dirs="/a/b", ottla_coordination_dir="/a/tree").coordination_dir == Path("/a/tree")
+    for inside in ("/a/b", "/a/b/tree"):
+        assert refusal(log_dirs="/c,/a/b", ottla_coordination_dir=inside) == (
+            f"ottla.coordination.dir={inside}: must not be in the log directory /a/b"
+        )
+    assert refusal(log_dirs=".").endswith("must not be in the log directory .")
 
 
 def test_listeners_by_name_with_what_is_advertised() -> None:

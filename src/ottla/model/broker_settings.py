@@ -99,7 +99,7 @@ _LOG = (
     Setting(
         "log.dir",
         STRING,
-        "ottla-data",
+        "ottla-data/log",
         "The directory for all data, when log.dirs is not set. Relative to where the broker is started.",
         importance="high",
     ),
@@ -108,6 +108,14 @@ _LOG = (
         STRING,
         None,
         "The directories for all data, comma-separated; new partitions go to the one with the fewest.",
+        importance="high",
+    ),
+    Setting(
+        "ottla.coordination.dir",
+        STRING,
+        None,
+        "The directory for the tree of topics and settings that the broker keeps itself. Not set: beside the "
+        "first log directory, under its name with `.coordination` added.",
         importance="high",
     ),
     Setting(

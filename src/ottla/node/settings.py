@@ -37,6 +37,7 @@ class BrokerSettings:
     node_id: int
     rack: str | None
     log_dirs: tuple[Path, ...]
+    coordination_dir: Path  # of the tree that the broker keeps itself
     listeners: tuple[Listener, ...]  # where to bind
     advertised_listeners: tuple[Listener, ...]  # what clients are told; port 0: the one that was bound
     control_plane_listener: str | None  # served first in every turn
@@ -54,13 +55,15 @@ class BrokerSettings:
     def from_texts(cls, texts: Mapping[str, str], warnings: Iterable[str] = ()) -> BrokerSettings:
         """From texts by setting name. Raises InvalidSetting."""
         config = BrokerConfig(texts)
+        log_dirs = _log_dirs(config)
         listeners, advertised = _listeners(config)
         inter_broker = _inter_broker_listener(config, texts, advertised)
         return cls(
             config=config,
             node_id=_node_id(config, texts),
             rack=config.text_or_none("broker.rack"),
-            log_dirs=_log_dirs(config),
+            log_dirs=log_dirs,
+            coordination_dir=_coordination_dir(config, log_dirs),
             listeners=listeners,
             advertised_listeners=advertised,
             control_plane_listener=_control_plane_listener(config, advertised, inter_broker),
@@ -153,6 +156,18 @@ def _log_dirs(config: BrokerConfig) -> tuple[Path, ...]:
         if directories.count(directory) > 1:
             raise InvalidSetting(f"log.dirs={text}: {directory} is there twice")
     return directories
+
+
+def _coordination_dir(config: BrokerConfig, log_dirs: Sequence[Path]) -> Path:
+    """Never inside a log directory: Kafka refuses to start on one that holds anything but partitions."""
+    text = config.text_or_none("ottla.coordination.dir")
+    directory = Path(text or f"{log_dirs[0]}.coordination")
+    for log_dir in log_dirs:
+        if directory.is_relative_to(log_dir):
+            raise InvalidSetting(
+                f"ottla.coordination.dir={directory}: must not be in the log directory {log_dir}"
+            )
+    return directory
 
 
 def _listeners(config: BrokerConfig) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
