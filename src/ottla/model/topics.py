@@ -67,7 +67,9 @@ def parse_topic_id(text: str) -> TopicId:
     try:
         raw = base64.urlsafe_b64decode(text + "==")
     except ValueError as error:
-        raise ValueError(f"{text!r} is not a topic id: 22 characters of URL-safe base64 are expected") from error
+        raise ValueError(
+            f"{text!r} is not a topic id: 22 characters of URL-safe base64 are expected"
+        ) from error
     if len(raw) != 16:
         raise ValueError(f"{text!r} is not a topic id: it holds {len(raw)} bytes instead of 16")
     return TopicId(raw)

@@ -16,6 +16,8 @@ from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, p
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
 from ottla.node.properties import parse_properties
 
+_COMMAND_LINE = "--set"
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
@@ -100,7 +102,7 @@ def load_settings(properties_file: Path | None = None, assignments: Sequence[str
             parse(setting_named(name, BROKER_SETTINGS), text)
         except InvalidSetting as error:
             problems.append(f"{origin}: {error}")
-        if properties_file and origins.get(name, "").startswith(f"{properties_file}:") and origin != "--set":
+        if name in origins and origin != _COMMAND_LINE:
             warnings.append(f"{origin}: {name} is there twice; the value of {origins[name]} is not used")
         texts[name], origins[name] = text, origin
     if problems:
@@ -131,8 +133,8 @@ def _from_file(path: Path) -> list[_Given]:
 def _from_assignment(assignment: str) -> _Given:
     name, separator, text = assignment.partition("=")
     if not separator or not name.strip():
-        raise InvalidSetting(f"--set {assignment}: not valid, expected name=value")
-    return _Given(name.strip(), text, "--set")
+        raise InvalidSetting(f"{_COMMAND_LINE} {assignment}: not valid, expected name=value")
+    return _Given(name.strip(), text, _COMMAND_LINE)
 
 
 def _node_id(config: BrokerConfig, texts: Mapping[str, str]) -> int:
