@@ -24,7 +24,7 @@ Done = Callable[[Result], None]
 
 class Coordination(Protocol):
     def submit(self, operation: Operation, done: Done) -> None:
-        """Carry `operation` out; `done` gets the answer later, on the owner's loop, in order of submission."""
+        """Carry `operation` out; `done` gets the answer later, on the owner's loop, in order."""
         ...
 
     def read(self, path: str) -> tuple[bytes | None, Stat] | None:

@@ -173,7 +173,7 @@ def _require_a_torn_tail(
             (durable_zxid,) = DURABLE_ZXID.unpack_from(frame.payload)
             if durable_zxid > good_zxid:
                 raise CorruptData(
-                    f"{damage.path} is damaged at position {damage.position}: transactions {good_zxid + 1} to "
+                    f"{damage.path} is damaged at position {damage.position}: transactions {good_zxid + 1}-"
                     f"{durable_zxid} were acknowledged and cannot be read. Restore the directory from a "
                     f"backup; or, to go on from transaction {good_zxid} and lose what came after, cut this "
                     f"file to {damage.position} bytes and move every log file behind it away"

@@ -26,7 +26,7 @@ from ottla.log.files import FileHandle, Files
 from ottla.model.limits import MIB
 
 SNAPSHOT_LOG_BYTES = 4 * MIB
-"""Log that may pile up before a snapshot is taken (more when the tree itself is larger): a start reads it all."""
+"""Log that may pile up before a snapshot (more when the tree is larger): a start reads all of it."""
 
 SNAPSHOTS_KEPT = 2
 """The newest, and the one before it with the logs since, in case the newest turns out damaged."""
