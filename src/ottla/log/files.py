@@ -26,6 +26,7 @@ from typing import Protocol
 from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
 
 Buffer = bytes | bytearray | memoryview
+TEMPORARY_SUFFIX = ".tmp"
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024
 _HAS_PWRITEV = hasattr(os, "pwritev")
@@ -163,21 +164,32 @@ class Files(Protocol):
 
     def write_atomically(self, path: str, data: Buffer) -> None:
         """Replace `path` by `data`: after a power cut it holds either all of the old or all of the new."""
-        temporary = path + ".tmp"
+        handle = self.write_temporary(path, data)
+        try:
+            handle.sync()
+        finally:
+            handle.close()
+        self.rename_temporary(path)
+        self.sync_directory(os.path.dirname(path))
+
+    def write_temporary(self, path: str, data: Buffer) -> FileHandle:
+        """The first step of replacing `path`: its new content, not synced, under a temporary name."""
+        temporary = path + TEMPORARY_SUFFIX
         if self.exists(temporary):
             self.remove(temporary)
         handle = self.create(temporary)
         try:
             handle.append([data])
-            handle.sync()
         except OSError:
             handle.close()
             with contextlib.suppress(OSError):
                 self.remove(temporary)
             raise
-        handle.close()
-        self.rename(temporary, path)
-        self.sync_directory(os.path.dirname(path))
+        return handle
+
+    def rename_temporary(self, path: str) -> None:
+        """The last step, after the content was synced; the directory is still to be."""
+        self.rename(path + TEMPORARY_SUFFIX, path)
 
     def make_directories(self, path: str) -> None:
         """`path` and every directory above it exist and are durable."""

@@ -1,0 +1,44 @@
+"""Replacing checkpoint files from a worker thread, with the newest content winning.
+
+The owner may have to replace one itself while a worker is about to (a truncation cannot wait). That is what
+the one lock of this room is for: both write the same file.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ottla.log.files import Files
+
+
+class CheckpointWrites:
+    """Files to replace; `run` may be taken to a worker thread. Content that is not the newest is skipped."""
+
+    __slots__ = ("_number", "_writer", "writes")
+
+    def __init__(self, writer: CheckpointWriter, number: int, writes: list[tuple[str, bytes]]) -> None:
+        self.writes = writes
+        self._writer = writer
+        self._number = number
+
+    def run(self) -> None:
+        self._writer.write(self._number, self.writes)
+
+
+class CheckpointWriter:
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._lock = threading.Lock()
+        self._begun = 0  # numbers the contents in the order they were made
+        self._written: dict[str, int] = {}  # by path: which content it holds
+
+    def begin(self, writes: list[tuple[str, bytes]]) -> CheckpointWrites:
+        self._begun += 1
+        return CheckpointWrites(self, self._begun, writes)
+
+    def write(self, number: int, writes: list[tuple[str, bytes]]) -> None:
+        with self._lock:
+            for path, data in writes:
+                if self._written.get(path, 0) < number:
+                    self._files.write_atomically(path, data)
+                    self._written[path] = number

@@ -1,0 +1,251 @@
+"""One directory of `log.dirs`: its lock, whose it is, the logs in it, and the checkpoints beside them.
+
+After a clean stop (the marker file is there) logs are opened as they are. Without it each is recovered from
+its recovery point, and everything found is synced before the directory is handed out. A log that cannot be
+opened is set aside in `failed`; the others serve.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+
+from ottla.log import checkpoints, file_names
+from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites
+from ottla.log.deletions import Deletions, Removal
+from ottla.log.directory_properties import claim_directory
+from ottla.log.files import Files, Lock
+from ottla.log.flusher import Flusher
+from ottla.log.loading import LoadState, create_log, open_log
+from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
+from ottla.log.partition_log import PartitionLog
+from ottla.model.configs import TopicConfig
+from ottla.model.errors import CorruptData
+from ottla.model.topics import TopicId, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+LOCK = ".lock"
+
+
+class LogDirectory:
+    def __init__(
+        self,
+        path: str,
+        files: Files,
+        *,
+        cluster_id: str,
+        node_id: int,
+        config_of: Callable[[str], TopicConfig],
+        now_ms: int,
+        open_files_max: int = OPEN_FILES_MAX,
+    ) -> None:
+        """Lock and load. DirectoryLocked, WrongDirectory: the broker must not start on it."""
+        self.path = os.path.abspath(path)
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.topic_ids: dict[TopicPartition, TopicId] = {}  # of the logs, from partition.metadata
+        self.failed: dict[TopicPartition, Exception] = {}  # logs that could not be opened
+        self._files = files
+        files.make_directories(self.path)
+        self._lock: Lock = files.lock(self._file(LOCK))
+        try:
+            self.properties = claim_directory(files, self.path, cluster_id, node_id)
+            self._pool = OpenFiles(files, open_files_max, files.filesystem_sync(self.path))
+            self._deletions = Deletions(files)
+            self._checkpoints = CheckpointWriter(files)
+            self.was_clean = self._take_clean_marker()
+            self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS)
+            self._log_starts = self._read_offsets(checkpoints.LOG_START_OFFSETS)
+            self.high_watermarks = self._read_offsets(
+                checkpoints.HIGH_WATERMARKS
+            )  # as of the last checkpoint
+            self._load(config_of, now_ms)
+            if not self.was_clean:
+                self._sync()
+                self.begin_checkpoint().run()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # -- loading -------------------------------------------------------------------------------------------
+
+    def _take_clean_marker(self) -> bool:
+        """Whether the last stop was clean. From here on a crash is one."""
+        marker = self._file(checkpoints.CLEAN_SHUTDOWN)
+        if not self._files.exists(marker):
+            return False
+        self._files.remove(marker)
+        self._files.sync_directory(self.path)
+        return True
+
+    def _load(self, config_of: Callable[[str], TopicConfig], now_ms: int) -> None:
+        for name, is_directory in self._files.list_directory(self.path):
+            if not is_directory:
+                continue
+            if file_names.is_delete_directory(name):
+                self._deletions.schedule([self._file(name)], now_ms)
+                continue
+            partition = file_names.parse_directory(name)
+            if partition is None:
+                _log.warning("%s is no partition's directory and is left alone", self._file(name))
+                continue
+            try:
+                self._load_one(partition, config_of(partition.topic), now_ms)
+            except (CorruptData, OSError) as error:
+                _log.error("%s stays offline: %s", partition, error)
+                self.failed[partition] = error
+
+    def _load_one(self, partition: TopicPartition, config: TopicConfig, now_ms: int) -> None:
+        directory = self._file(str(partition))
+        state = LoadState(
+            self.was_clean, self._recovery_points.get(partition, 0), self._log_starts.get(partition, 0)
+        )
+        try:
+            metadata = self._files.read_all(os.path.join(directory, checkpoints.PARTITION_METADATA))
+            self.topic_ids[partition] = checkpoints.decode_partition_metadata(metadata)
+        except FileNotFoundError:
+            _log.warning("%s has no %s", directory, checkpoints.PARTITION_METADATA)
+        except CorruptData:
+            if state.recovery_point > 0:
+                raise
+            _log.warning("%s was created just before a crash", directory)
+        self.logs[partition] = open_log(
+            self._pool, self._deletions, directory, partition, config, state, now_ms
+        )
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        path = self._file(name)
+        if not self._files.exists(path):
+            return {}
+        try:
+            return checkpoints.decode_offsets(self._files.read_all(path))
+        except CorruptData as error:
+            raise CorruptData(f"{path}: {error}") from error
+
+    # -- partitions come and go ----------------------------------------------------------------------------
+
+    def create(
+        self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig, now_ms: int
+    ) -> PartitionLog:
+        """A new, empty log; its names are durable after its first sync round.
+
+        A log without a topic id, which a crash right after its creation can leave, becomes the topic's.
+        """
+        if partition in self.logs and partition not in self.topic_ids:
+            self._adopt(partition, topic_id)
+            return self.logs[partition]
+        if partition in self._recovery_points or partition in self._log_starts:
+            # Left from a deleted topic of that name; a crash must not measure the new log by it.
+            self.begin_checkpoint().run()
+        directory = self._file(str(partition))
+        self._files.make_directory(directory)
+        metadata = self._files.create(os.path.join(directory, checkpoints.PARTITION_METADATA))
+        metadata.append([checkpoints.encode_partition_metadata(topic_id)])
+        log = create_log(self._pool, self._deletions, directory, partition, config, metadata, now_ms)
+        self.logs[partition] = log
+        self.topic_ids[partition] = topic_id
+        return log
+
+    def _adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
+        path = os.path.join(self._file(str(partition)), checkpoints.PARTITION_METADATA)
+        self._files.write_atomically(path, checkpoints.encode_partition_metadata(topic_id))
+        self.topic_ids[partition] = topic_id
+
+    def delete(self, partition: TopicPartition, now_ms: int, delay_ms: int) -> None:
+        """Rename the partition's directory out of sight now and remove it later.
+
+        Should a power cut bring the old name back, its topic id tells that it is nobody's.
+        """
+        log = self.logs.pop(partition, None)
+        self.failed.pop(partition, None)
+        self.topic_ids.pop(partition, None)
+        if log is not None:
+            log.close()
+        directory = self._file(str(partition))
+        renamed = self._file(file_names.delete_directory_name(partition))
+        self._files.rename(directory, renamed)
+        self._deletions.forget_below(directory)
+        self._deletions.schedule([renamed], now_ms + delay_ms)
+
+    def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
+        """Cut the log's end, with the recovery point on disk lowered before: cut is not damaged."""
+        if offset < self._recovery_points.get(log.topic_partition, 0):
+            self._recovery_points[log.topic_partition] = offset
+            self._checkpoints.begin([self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]).run()
+        log.truncate_to(offset, now_ms)
+
+    def take_due_deletions(self, now_ms: int) -> Removal | None:
+        """What was renamed long enough ago; the caller runs the removal, best in a worker thread."""
+        return self._deletions.take_due(now_ms)
+
+    # -- checkpoints ---------------------------------------------------------------------------------------
+
+    def begin_checkpoint(
+        self, high_watermarks: Mapping[TopicPartition, int] | None = None
+    ) -> CheckpointWrites:
+        """The checkpoint files as of now, for a worker to write. Only what is synced enters them."""
+        self._recovery_points = self._of_failed(self._recovery_points)
+        self._log_starts = self._of_failed(self._log_starts)
+        for partition, log in self.logs.items():
+            log.maybe_snapshot()
+            if log.recovery_point > 0:
+                self._recovery_points[partition] = log.recovery_point
+            if log.log_start_offset > log.first_base_offset:
+                self._log_starts[partition] = log.log_start_offset
+        writes = [
+            self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points),
+            self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts),
+        ]
+        if high_watermarks is not None:
+            writes.append(self._encoded(checkpoints.HIGH_WATERMARKS, high_watermarks))
+        return self._checkpoints.begin(writes)
+
+    def _of_failed(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """What is known of logs that could not be opened stays known."""
+        return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
+
+    def _encoded(self, name: str, offsets: Mapping[TopicPartition, int]) -> tuple[str, bytes]:
+        return self._file(name), checkpoints.encode_offsets(offsets)
+
+    # -- the rest ------------------------------------------------------------------------------------------
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(log.size_bytes for log in self.logs.values())
+
+    def space(self) -> tuple[int, int]:
+        """Bytes (in all, usable) of the filesystem."""
+        return self._files.space(self.path)
+
+    def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
+        """Stop cleanly: complete and sync everything, then leave the marker. No round may be under way."""
+        try:
+            for log in self.logs.values():
+                log.prepare_close()
+            self._sync()
+            self.begin_checkpoint(high_watermarks).run()
+            if not self.failed:
+                self._files.write_atomically(
+                    self._file(checkpoints.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown()
+                )
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of everything without completing it: the next start recovers."""
+        for log in self.logs.values():
+            log.close()
+        self._lock.release()
+
+    def _sync(self) -> None:
+        flusher = Flusher()
+        for log in self.logs.values():
+            flusher.mark_dirty(log)
+        everything = flusher.next_round()
+        if everything is not None:
+            everything.run()
+            flusher.finish(everything)
+
+    def _file(self, name: str) -> str:
+        return os.path.join(self.path, name)

@@ -1,0 +1,84 @@
+"""`meta.properties`: whose directory this is. Read first at a start, so that no disks get mixed up.
+
+Version 0, as Kafka in ZooKeeper mode writes it, with a directory id (KIP-858) and the version of our layout.
+Upgrade rule: a directory of an older layout is brought up to date when it is opened; one of a newer layout,
+or of another cluster or node, is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from ottla.log.files import Files
+from ottla.model.topics import new_topic_id, topic_id_text
+
+FILE_NAME = "meta.properties"
+LAYOUT_VERSION = 1
+_LAYOUT = "ottla.layout.version"
+
+
+class WrongDirectory(ValueError):
+    """The directory is not this broker's, or not of a layout it knows. The message says what to do."""
+
+
+@dataclass(slots=True, frozen=True)
+class DirectoryProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: str  # 22 characters, as topic ids are written
+
+
+def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> DirectoryProperties:
+    """Read who owns the directory; a new one becomes ours."""
+    file = os.path.join(path, FILE_NAME)
+    found = _parse(files.read_all(file).decode("utf-8", "replace")) if files.exists(file) else {}
+    layout = found.get(_LAYOUT, str(LAYOUT_VERSION))
+    if not layout.isdigit() or int(layout) > LAYOUT_VERSION:
+        raise WrongDirectory(
+            f"{path} has layout version {layout}, this Ottla knows {LAYOUT_VERSION}: "
+            "start the newer Ottla that wrote it"
+        )
+    _check(path, "cluster.id", found.get("cluster.id"), cluster_id)
+    _check(path, "node.id", found.get("broker.id", found.get("node.id")), str(node_id))
+    directory_id = found.get("directory.id") or topic_id_text(new_topic_id())
+    wanted = {
+        "version": "0",
+        "broker.id": str(node_id),
+        "cluster.id": cluster_id,
+        "directory.id": directory_id,
+        _LAYOUT: str(LAYOUT_VERSION),
+    }
+    if any(found.get(name) != value for name, value in wanted.items()):
+        files.write_atomically(file, _encode(wanted))
+    return DirectoryProperties(cluster_id, node_id, directory_id)
+
+
+def read_cluster_id(files: Files, path: str) -> str | None:
+    """The cluster a directory belongs to, before anyone claims it."""
+    file = os.path.join(path, FILE_NAME)
+    if not files.exists(file):
+        return None
+    return _parse(files.read_all(file).decode("utf-8", "replace")).get("cluster.id")
+
+
+def _check(path: str, name: str, found: str | None, wanted: str) -> None:
+    if found is not None and found != wanted:
+        raise WrongDirectory(
+            f"{path} belongs to {name} {found}, this broker is {wanted}: "
+            f"give the broker its own log.dirs, or remove {FILE_NAME} there if it is really meant"
+        )
+
+
+def _parse(text: str) -> dict[str, str]:
+    """Java properties, as far as ids and numbers need: comments, `name=value`, backslash escapes."""
+    found = {}
+    for line in text.splitlines():
+        name, separator, value = line.strip().partition("=")
+        if separator and not name.startswith(("#", "!")):
+            found[name.strip().replace("\\", "")] = value.strip().replace("\\", "")
+    return found
+
+
+def _encode(properties: dict[str, str]) -> bytes:
+    return "".join(f"{name}={value}\n" for name, value in properties.items()).encode("utf-8")

@@ -1,0 +1,94 @@
+"""Group commit: one sync round for all logs that are dirty, while the next ones are being written.
+
+The owner marks logs dirty and asks for rounds, one at a time. A round runs in one worker thread. Few files
+are synced one after the other; for many, where the filesystem can be synced as a whole, that is cheaper
+(docs/decisions/0003-one-sync-round.md has the figures).
+"""
+
+from __future__ import annotations
+
+from ottla.log.files import FileHandle
+from ottla.log.filesystem_sync import FilesystemSync
+from ottla.log.partition_log import PartitionLog
+from ottla.log.sync_ticket import SyncTicket
+
+FILES_ONE_BY_ONE_MAX = 2
+"""Up to this many files are synced one by one: it costs no more, and waits for nobody else's writes."""
+
+
+class Round:
+    """Everything that was dirty when it began."""
+
+    __slots__ = ("tickets",)
+
+    def __init__(self, tickets: list[tuple[PartitionLog, SyncTicket]]) -> None:
+        self.tickets = tickets
+
+    def run(self) -> None:
+        """In a worker thread. OSError: the disk did not take it; the broker stops and must not try again."""
+        by_filesystem: dict[FilesystemSync | None, list[SyncTicket]] = {}
+        for _, ticket in self.tickets:
+            by_filesystem.setdefault(ticket.whole, []).append(ticket)
+        for whole, tickets in by_filesystem.items():
+            if whole is None or not _sync_whole(whole, tickets):
+                for ticket in tickets:
+                    ticket.run()
+
+
+def _sync_whole(whole: FilesystemSync, tickets: list[SyncTicket]) -> bool:
+    """Sync the filesystem at once. False: the tickets must run one by one."""
+    handles = [handle for ticket in tickets for handle in ticket.handles]
+    file_count = len(handles) + sum(len(ticket.directories) + len(ticket.writes) for ticket in tickets)
+    if file_count <= FILES_ONE_BY_ONE_MAX or not _are_on(handles, whole.device):
+        return False
+    try:
+        replaced = [(ticket.files, path) for ticket in tickets for path in ticket.write_aside()]
+        if replaced:
+            whole.sync()  # the new content must be durable before it takes the old one's name
+            for files, path in replaced:
+                files.rename_temporary(path)
+        whole.sync()
+    except OSError:
+        # A write failed, perhaps of somebody else's file: each of ours tells when it is synced alone.
+        return False
+    return True
+
+
+def _are_on(handles: list[FileHandle], device: int) -> bool:
+    return all(handle.device() == device for handle in handles)
+
+
+class Flusher:
+    """Which logs are dirty, and the round under way."""
+
+    def __init__(self) -> None:
+        self._dirty: dict[PartitionLog, None] = {}
+        self._round: Round | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        return self._round is not None
+
+    def mark_dirty(self, log: PartitionLog) -> None:
+        self._dirty[log] = None
+
+    def forget(self, log: PartitionLog) -> None:
+        """The log was deleted; it takes no part in the next round."""
+        self._dirty.pop(log, None)
+
+    def next_round(self, now_ms: int = 0) -> Round | None:
+        """A round of what is dirty; None while one is under way, or when nothing is."""
+        if self._round is not None or not self._dirty:
+            return None
+        dirty, self._dirty = self._dirty, {}
+        tickets = [(log, ticket) for log in dirty if (ticket := log.begin_sync(now_ms)) is not None]
+        if not tickets:
+            return None
+        self._round = Round(tickets)
+        return self._round
+
+    def finish(self, done: Round) -> list[PartitionLog]:
+        """The round has run: the logs whose synced offset moved."""
+        assert done is self._round
+        self._round = None
+        return [log for log, ticket in done.tickets if log.finish_sync(ticket)]

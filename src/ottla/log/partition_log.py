@@ -1,0 +1,466 @@
+"""The log of one partition: an unbroken sequence of batches in segments, and three of its offsets.
+
+    log_start_offset ≤ log_end_offset and synced_offset ≤ log_end_offset
+
+`append` is the hot path: one write per call, nothing per record, no sync. What it wrote is durable when a
+sync round has run: `begin_sync` hands out what is dirty, the ticket runs in a worker thread, `finish_sync`
+moves `synced_offset`. Everything else belongs to one owner thread. How far consumers may read is not
+decided here.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.log import leader_epochs, retention
+from ottla.log.deletions import Deletions
+from ottla.log.files import FileHandle, FileRange
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.open_files import OpenFiles
+from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
+from ottla.log.producer_state import ProducerStates
+from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
+from ottla.log.sync_ticket import SyncTicket
+from ottla.log.timestamp_lookup import TimestampedOffset, find_max_timestamp, find_timestamp
+from ottla.model.configs import TopicConfig
+from ottla.model.errors import ErrorCode, Refused
+from ottla.model.offsets import NO_TIMESTAMP
+from ottla.model.topics import TopicPartition
+from ottla.records.batch import LENGTH_END, CheckedBatch, stamp
+
+_SNAPSHOT_BYTES = 64 * 1024 * 1024
+"""Log that may pile up behind the last producer snapshot: its batch headers are read after a crash."""
+
+
+class AppendResult(NamedTuple):
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int  # -1 where the producer's timestamps hold
+    log_start_offset: int
+
+
+class OffsetOutOfRange(Refused):
+    def __init__(self, text: str) -> None:
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
+
+
+class PartitionLog:
+    """See the head of this file. Built by `loading.open_log`."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        config: TopicConfig,
+        pool: OpenFiles,
+        deletions: Deletions,
+        segments: list[Segment],
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        snapshots: ProducerSnapshots,
+        log_start_offset: int,
+        synced_offset: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.directory = directory
+        self.producers = producers
+        self.epochs = epochs
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = segments[-1].end_offset
+        self.synced_offset = synced_offset
+        self._pool = pool
+        self._files = pool.files
+        self._deletions = deletions
+        self._segments = segments  # ascending; the last one is active
+        self._bases = [segment.base_offset for segment in segments]  # for bisecting
+        self._active = segments[-1]
+        self._snapshots = snapshots
+        self._ticket: SyncTicket | None = None  # the round under way
+        self._unsynced_handles: list[FileHandle] = []  # of sealed segments, in offset order
+        self._unsynced_directories: list[str] = []  # whose names changed
+        self._epochs_unsaved = False
+        self._is_changed = False  # written to since it was opened
+        self._bytes_since_snapshot = 0
+        self._last_sync_ms = 0
+        self.set_config(config)
+        self._check_offsets()
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    def _check_offsets(self) -> None:
+        assert self.log_start_offset <= self.log_end_offset >= self.synced_offset, (
+            self.topic_partition,
+            self.log_start_offset,
+            self.synced_offset,
+            self.log_end_offset,
+        )
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    def set_config(self, config: TopicConfig) -> None:
+        self.config = config
+        self.durable = config.flush_messages == 1  # what consumers see must be synced
+        self._segment_bytes = config.segment_bytes
+        self._segment_ms = config.segment_ms_max
+        self._index_interval_bytes = config.index_interval_bytes
+        self._index_entries_max = config.segment_index_bytes // 12  # the time index has the larger entries
+        self._log_append_time = config.message_timestamp_log_append
+
+    # -- appending -----------------------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int) -> AppendResult:
+        """Give the batches their offsets and write them with one call.
+
+        They have passed `producers.check`. On OSError nothing was appended, unless the batches together are
+        larger than a segment: then the first ones may be in.
+        """
+        first_offset = offset = self.log_end_offset
+        append_time = now_ms if self._log_append_time else None
+        chunks: list[bytes | memoryview] = []
+        size = 0
+        max_timestamp, max_timestamp_offset = NO_TIMESTAMP, offset
+        producing = False
+        for batch in batches:
+            header = batch.header
+            chunks += stamp(batch, offset, leader_epoch, append_time)
+            offset += header.last_offset_delta + 1
+            size += header.batch_length + LENGTH_END
+            timestamp = header.max_timestamp if append_time is None else append_time
+            if timestamp > max_timestamp:
+                max_timestamp, max_timestamp_offset = timestamp, offset - 1
+            if header.producer_id >= 0:
+                producing = True
+        if size > self._segment_bytes and len(batches) > 1:
+            return self._append_in_parts(batches, leader_epoch, now_ms)
+
+        segment = self._active
+        if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
+            segment = self.roll(now_ms)
+        segment.append(
+            chunks,
+            size,
+            first_offset,
+            offset - 1,
+            max_timestamp,
+            max_timestamp_offset,
+            self._index_interval_bytes,
+        )
+        if leader_epoch > self.epochs.latest and self.epochs.assign(leader_epoch, first_offset):
+            self._epochs_unsaved = True
+        if producing:
+            self._apply_producers(batches, first_offset, append_time)
+        self.log_end_offset = self.producers.end_offset = offset
+        self._bytes_since_snapshot += size
+        self._is_changed = True
+        return AppendResult(
+            first_offset,
+            offset - 1,
+            NO_TIMESTAMP if append_time is None else append_time,
+            self.log_start_offset,
+        )
+
+    def _append_in_parts(
+        self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int
+    ) -> AppendResult:
+        middle = len(batches) // 2
+        first = self.append(batches[:middle], leader_epoch, now_ms)
+        return self.append(batches[middle:], leader_epoch, now_ms)._replace(first_offset=first.first_offset)
+
+    def _apply_producers(self, batches: Sequence[CheckedBatch], offset: int, append_time: int | None) -> None:
+        apply = self.producers.apply
+        for batch in batches:
+            header = batch.header
+            if header.producer_id >= 0:
+                apply(header, offset, header.max_timestamp if append_time is None else append_time)
+            offset += header.last_offset_delta + 1
+
+    def _must_roll(
+        self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        if segment.size == 0:
+            return last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+        first_timestamp = segment.first_timestamp
+        if first_timestamp is None:
+            first_timestamp = segment.load_first_timestamp()
+        age_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+        return (
+            segment.size + size > self._segment_bytes
+            or age_ms > self._segment_ms - segment.roll_jitter_ms
+            or len(segment.offset_index) >= self._index_entries_max
+            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+        )
+
+    def roll(self, now_ms: int) -> Segment:
+        """Seal the active segment and begin another one. An empty one is left alone."""
+        old = self._active
+        if old.size == 0 and old.base_offset == self.log_end_offset:
+            return old
+        handles = old.seal()
+        handles.append(self._snapshots.take(self.producers, self.log_end_offset))
+        reserve_bytes = self._segment_bytes if self.config.preallocate else 0
+        new = create_segment(self._pool, self.directory, self.log_end_offset, reserve_bytes)
+        new.created_ms = now_ms
+        jitter_ms = min(self.config.segment_jitter_ms, self._segment_ms)
+        new.roll_jitter_ms = random.randrange(jitter_ms) if jitter_ms > 0 else 0
+        self._segments.append(new)
+        self._bases.append(new.base_offset)
+        self._active = new
+        self._bytes_since_snapshot = 0
+        self._unsynced_handles += handles
+        self._unsynced_directories.append(self.directory)
+        return new
+
+    # -- reading -------------------------------------------------------------------------------------------
+
+    def read(
+        self, offset: int, bytes_max: int, end_offset: int, at_least_one: bool = True
+    ) -> FileRange | None:
+        """Batches from the one that holds `offset` on, up to `end_offset`, all within one segment.
+
+        The range begins with a batch; `bytes_max` may cut the last one short, but with `at_least_one` the
+        first is whole. None: there is nothing to read up to `end_offset`, or not within `bytes_max`.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} holds {self.log_start_offset} to {self.log_end_offset}, not {offset}"
+            )
+        if offset >= end_offset or offset == self.log_end_offset:
+            return None
+        at = bisect_right(self._bases, offset) - 1
+        while True:
+            segment = self._segments[at]
+            start = segment.position_of(offset)
+            if start < segment.size or segment is self._active:
+                break
+            at += 1  # the offsets from here on were compacted away
+        end = segment.position_of(end_offset)
+        if start >= end:
+            return None
+        handle = segment.log.handle()
+        size = end - start
+        if size > bytes_max:
+            size = min(size, max(bytes_max, _batch_size(handle, start))) if at_least_one else bytes_max
+        return FileRange(handle, start, size) if size > 0 else None
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
+        """The first record at or after `timestamp`."""
+        for segment in self._segments:
+            if (
+                segment.size
+                and segment.max_timestamp >= timestamp
+                and segment.end_offset > self.log_start_offset
+            ):
+                found = find_timestamp(segment, timestamp, self.log_start_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def offset_for_max_timestamp(self) -> TimestampedOffset | None:
+        """A record with the largest timestamp (KIP-734)."""
+        segments = [segment for segment in self._segments if segment.size]
+        if not segments:
+            return None
+        return find_max_timestamp(max(segments, key=lambda segment: segment.max_timestamp))
+
+    def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
+        """(largest known epoch up to `epoch`, the offset at which it ended), or (-1, -1)."""
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    @property
+    def first_base_offset(self) -> int:
+        """Where the oldest segment begins; the log may start behind it."""
+        return self._bases[0]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    # -- syncing -------------------------------------------------------------------------------------------
+
+    def sync_is_due(self, now_ms: int) -> bool:
+        """By flush.messages and flush.ms; a sealed segment of any topic is synced soon after."""
+        if self._ticket is not None:
+            return False
+        if self._unsynced_handles or self._unsynced_directories:
+            return True
+        unsynced = self.log_end_offset - self.synced_offset
+        return unsynced > 0 and (
+            unsynced >= self.config.flush_messages or now_ms - self._last_sync_ms >= self.config.flush_ms
+        )
+
+    def begin_sync(self, now_ms: int = 0) -> SyncTicket | None:
+        """Everything dirty, for one round; None when there is nothing. Only one round may be under way."""
+        assert self._ticket is None, self.topic_partition
+        handles, directories = self._unsynced_handles, self._unsynced_directories
+        if self.log_end_offset == self.synced_offset and not (handles or directories or self._epochs_unsaved):
+            return None
+        if self.log_end_offset > self.synced_offset:
+            handles.append(self._active.writer())
+        writes = []
+        if self._epochs_unsaved:
+            writes.append((os.path.join(self.directory, leader_epochs.FILE_NAME), self.epochs.encode()))
+        self._unsynced_handles, self._unsynced_directories, self._epochs_unsaved = [], [], False
+        self._last_sync_ms = now_ms
+        self._ticket = SyncTicket(
+            self._files, self.log_end_offset, writes, handles, directories, self._pool.filesystem_sync
+        )
+        return self._ticket
+
+    def finish_sync(self, ticket: SyncTicket) -> bool:
+        """The ticket has run: whether `synced_offset` moved."""
+        assert ticket is self._ticket, self.topic_partition
+        self._ticket = None
+        if ticket.end_offset <= self.synced_offset:
+            return False
+        self.synced_offset = ticket.end_offset
+        self._check_offsets()
+        return True
+
+    @property
+    def recovery_point(self) -> int:
+        """Below it nothing needs to be looked at after a crash."""
+        return self.synced_offset
+
+    # -- shortening ----------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> None:
+        """Move the log's start; the segments before it go with the next retention."""
+        assert before_offset <= self.log_end_offset
+        if before_offset > self.log_start_offset:
+            self.log_start_offset = before_offset
+            self._epochs_unsaved |= self.epochs.truncate_start(before_offset)
+            self._is_changed = True
+            self._check_offsets()
+
+    def apply_retention(self, now_ms: int, high_watermark: int) -> int:
+        """Drop the oldest segments as the topic's settings ask for; returns how many."""
+        count = retention.expired_count(self, now_ms, high_watermark)
+        if count == len(self._segments) and self._active.size > 0:
+            self.roll(now_ms)
+        count = min(count, len(self._segments) - 1)
+        if count > 0:
+            self._drop_segments(0, count, now_ms + self.config.file_delete_delay_ms)
+            self.delete_records(self._segments[0].base_offset)
+            self._snapshots.delete_below(self._segments[0].base_offset)
+        return max(count, 0)
+
+    def largest_timestamp(self, segment: Segment) -> int:
+        """Of its records; of a segment without any timestamp, when its file was written last."""
+        if segment.max_timestamp >= 0:
+            return segment.max_timestamp
+        return self._files.modified_ms(segment.log.path)
+
+    def _drop_segments(self, first: int, end: int, due_ms: int) -> None:
+        for segment in self._segments[first:end]:
+            self._deletions.schedule(rename_deleted(self._files, segment), due_ms)
+        del self._segments[first:end]
+        del self._bases[first:end]
+        self._unsynced_directories.append(self.directory)
+        self._is_changed = True
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Cut off everything from `offset` on (a batch that spans it goes too). Durable when it returns.
+
+        The only place where the owner waits for the disk: what follows must not be mixed up with what was cut
+        off, whatever a power cut leaves of both, and it happens only when a leader is replaced.
+        """
+        if offset >= self.log_end_offset:
+            self._epochs_unsaved |= self.epochs.truncate_end(self.log_end_offset)
+            return
+        if offset < self._bases[0]:
+            self.restart_at(offset, now_ms)
+            return
+        at = bisect_right(self._bases, offset) - 1
+        self._drop_segments(at + 1, len(self._segments), now_ms + self.config.file_delete_delay_ms)
+        self._snapshots.delete_above(offset)
+        self._files.sync_directory(self.directory)
+        self._active = segment = self._segments[at]
+        segment.truncate_to(offset)
+        for file in (segment.log, segment.offset_index.file, segment.time_index.file):
+            file.handle().sync()
+        self._after_truncation(segment.end_offset, now_ms)
+
+    def restart_at(self, offset: int, now_ms: int) -> None:
+        """Drop everything and go on, empty, at `offset`."""
+        self._drop_segments(0, len(self._segments), now_ms + self.config.file_delete_delay_ms)
+        self._active = create_segment(self._pool, self.directory, offset)
+        self._active.created_ms = now_ms
+        self._segments.append(self._active)
+        self._bases.append(offset)
+        self._files.sync_directory(self.directory)
+        self.log_start_offset = offset
+        self.epochs.clear()
+        self._epochs_unsaved = True
+        self._snapshots.delete_all()
+        self._after_truncation(offset, now_ms)
+
+    def _after_truncation(self, end_offset: int, now_ms: int) -> None:
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.synced_offset = min(self.synced_offset, end_offset)
+        if self._ticket is not None:
+            self._ticket.end_offset = min(self._ticket.end_offset, end_offset)
+        self._epochs_unsaved |= self.epochs.truncate_end(end_offset)
+        rebuild_producers(self.producers, self._snapshots, self._segments, self.log_start_offset, end_offset)
+        self._is_changed = True
+        self._check_offsets()
+
+    # -- starting and stopping
+    # ------------------------------------------------------------------------------------------
+
+    def mark_created(self, metadata: FileHandle) -> None:
+        """New files: the next round makes their names durable."""
+        self._is_changed = True
+        self._unsynced_handles.append(metadata)
+        self._unsynced_directories += [self.directory, os.path.dirname(self.directory)]
+
+    def mark_recovered(self) -> None:
+        """Files were checked and cut after a crash: the next round syncs what was found and changed."""
+        self._is_changed = True
+        self._epochs_unsaved = True
+        for segment in self._segments:
+            if segment.end_offset > self.synced_offset or segment is self._active:
+                self._unsynced_handles += segment.complete()
+        self._unsynced_directories.append(self.directory)
+
+    def mark_epochs_changed(self) -> None:
+        self._epochs_unsaved = True
+
+    def maybe_snapshot(self) -> None:
+        """Keep the producers as they are, if much was written since: less to read after a crash."""
+        if self._bytes_since_snapshot > _SNAPSHOT_BYTES:
+            self._write_snapshot()
+
+    def _write_snapshot(self) -> None:
+        if self.log_end_offset > self._snapshots.latest_offset:
+            self._unsynced_handles.append(self._snapshots.take(self.producers, self.log_end_offset))
+            self._unsynced_directories.append(self.directory)
+            self._snapshots.delete_except(self._bases)
+        self._bytes_since_snapshot = 0
+
+    def prepare_close(self) -> None:
+        """Complete all files; the sync round that follows makes the next start a clean one."""
+        if self._is_changed:
+            self._write_snapshot()
+            self._unsynced_handles += self._active.complete()
+            self._is_changed = False
+
+    def close(self) -> None:
+        """Let go of the files. Without `prepare_close` and a sync round before, the next start recovers."""
+        for segment in self._segments:
+            for file in (segment.log, segment.offset_index.file, segment.time_index.file):
+                file.release()
+
+
+def _batch_size(handle: FileHandle, position: int) -> int:
+    """Bytes of the batch at `position`."""
+    return int.from_bytes(handle.pread(4, position + 8), "big") + LENGTH_END

@@ -1,0 +1,169 @@
+"""After a crash: find out how far a log is whole, cut off the rest, and rebuild what was not written in time.
+
+Below the recovery point everything was synced. From there on batches are checked one by one, in order; the
+first that is torn, damaged or out of order ends the log, because nothing behind it was acknowledged.
+Indexes are rebuilt on the way. Damage below the recovery point is not a crash's trace and is never cut
+away: CorruptData.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from ottla.log.files import Files
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, rename_deleted
+from ottla.log.sparse_index import SparseIndex
+from ottla.model.errors import CorruptData
+from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, read_header, scan, verify_crc
+
+_log = logging.getLogger(__name__)
+
+_READ_BYTES = 4 * 1024 * 1024
+
+
+def recover_segments(
+    files: Files,
+    segments: list[Segment],
+    recovery_point: int,
+    index_interval_bytes: int,
+    epochs: LeaderEpochs,
+    *,
+    is_dense: bool,
+) -> bool:
+    """Cut `segments` to what is whole; true when anything had to go. The last one's `end_offset` is the
+    log's.
+
+    `is_dense`: no compaction, so that a segment which ends before the next one begins has lost its tail.
+    """
+    first = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    for at in range(first, len(segments)):
+        segment = segments[at]
+        limit = segments[at + 1].base_offset if at + 1 < len(segments) else None
+        cut_bytes = _recover(segment, recovery_point, limit, index_interval_bytes, epochs)
+        is_short = is_dense and limit is not None and segment.end_offset < limit
+        if cut_bytes or is_short:
+            if segment.end_offset < recovery_point:
+                raise CorruptData(
+                    f"{segment.log.path} is whole up to offset {segment.end_offset}, but was synced up to "
+                    f"{recovery_point}; `ottla log verify` shows the damage"
+                )
+            _drop(files, segments, at + 1)
+            return True
+        if limit is not None:
+            segment.end_offset = limit
+    return False
+
+
+def _drop(files: Files, segments: list[Segment], first: int) -> None:
+    for segment in segments[first:]:
+        _log.warning("%s follows a torn segment and is dropped", segment.log.path)
+        for path in rename_deleted(files, segment):
+            files.remove(path)
+    del segments[first:]
+
+
+def _recover(
+    segment: Segment,
+    recovery_point: int,
+    limit_offset: int | None,
+    index_interval_bytes: int,
+    epochs: LeaderEpochs,
+) -> int:
+    """Find the segment's valid end, cut there, rebuild its indexes; returns the bytes that were cut off."""
+    start, next_offset = trust_indexes(segment, recovery_point)
+    valid_size = last_entry_position = start
+    file_size = segment.size
+    max_timestamp, max_offset = segment.time_index.last() or (-1, 0)
+    for position, header in valid_batches(segment, start, next_offset, limit_offset, recovery_point):
+        relative_offset = header.last_offset - segment.base_offset
+        if header.max_timestamp > max_timestamp:
+            max_timestamp, max_offset = header.max_timestamp, relative_offset
+        if position - last_entry_position > index_interval_bytes:
+            segment.offset_index.append(relative_offset, position)
+            segment.time_index.maybe_append(max_timestamp, max_offset)
+            last_entry_position = position
+        if header.leader_epoch > epochs.latest:
+            epochs.assign(header.leader_epoch, header.base_offset)
+        next_offset = header.next_offset
+        valid_size = position + header.size
+    segment.end_offset = next_offset
+    if valid_size < file_size:
+        _log.warning(
+            "%s: cut off %d bytes from offset %d on", segment.log.path, file_size - valid_size, next_offset
+        )
+    segment.cut(valid_size)
+    return file_size - valid_size
+
+
+def valid_batches(
+    segment: Segment, position: int, next_offset: int, limit_offset: int | None, checked_offset: int
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Batches from `position` on while each is whole and in order; CRCs are checked from `checked_offset`
+    on.
+    """
+    handle = segment.log.handle()
+    offset_end = segment.base_offset + RELATIVE_OFFSET_MAX + 1
+    if limit_offset is not None:
+        offset_end = min(offset_end, limit_offset)
+    read_bytes = _READ_BYTES
+    while position < segment.size:
+        data = handle.pread(min(read_bytes, segment.size - position), position)
+        used = 0
+        for at, header in scan(data):
+            if not next_offset <= header.base_offset <= header.last_offset < offset_end:
+                return
+            if header.last_offset >= checked_offset and not verify_crc(data, header, at):
+                return
+            yield position + at, header
+            next_offset = header.next_offset
+            used = at + header.size
+        position += used
+        if used == 0:  # no whole batch in what was read: a larger one, or none at all
+            read_bytes = _size_claimed(data)
+            if not len(data) < read_bytes <= segment.size - position:
+                return
+        else:
+            read_bytes = _READ_BYTES
+
+
+def _size_claimed(data: bytes) -> int:
+    """How long the batch at the beginning of `data` says it is; 0 when it is none."""
+    if len(data) < HEADER_BYTES:
+        return 0
+    header = read_header(data)
+    return header.batch_length + LENGTH_END if header.magic == MAGIC else 0
+
+
+def trust_indexes(segment: Segment, recovery_point: int) -> tuple[int, int]:
+    """Keep the part of the indexes that speaks of synced batches and holds together; drop the rest.
+
+    Returns the position and offset of the batch where checking must begin. Index files are not synced with
+    every round, so a power cut can leave holes of zeros in them; those break the rising order.
+    """
+    base = segment.base_offset
+    kept = _rising(segment.offset_index, recovery_point - base - 1, segment.size - HEADER_BYTES)
+    if kept:
+        relative_offset, position = segment.offset_index.entry(kept - 1)
+        previous = segment.offset_index.entry(kept - 2)[0] if kept > 1 else -1
+        header = read_header(segment.log.handle().pread(HEADER_BYTES, position))
+        if header.magic == MAGIC and previous < header.base_offset - base <= relative_offset:
+            segment.offset_index.truncate(kept)
+            segment.time_index.truncate(_rising(segment.time_index, 2**63 - 1, relative_offset))
+            return position, header.base_offset
+    segment.offset_index.truncate(0)
+    segment.time_index.truncate(0)
+    return 0, base
+
+
+def _rising(index: SparseIndex, key_max: int, value_max: int) -> int:
+    """How many of the first entries rise, within the limits."""
+    count = 0
+    key_before, value_before = -1, -1
+    for key, value in index.entries():
+        if not (key_before < key <= key_max and value_before <= value <= value_max):
+            break
+        key_before, value_before = key, value
+        count += 1
+    return count

@@ -1,0 +1,295 @@
+"""One segment: a `.log` file of batches and the two sparse indexes into it.
+
+Only the last segment of a log, the active one, grows. Positions always lie on batch boundaries. A segment
+knows nothing of configuration, other segments or syncing: `PartitionLog` decides when to append, seal and
+drop it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from ottla.log import file_names
+from ottla.log.files import Buffer, FileHandle, Files
+from ottla.log.offset_index import OffsetIndex
+from ottla.log.open_files import OpenFiles, PooledFile
+from ottla.log.time_index import TimeIndex
+from ottla.model.errors import CorruptData
+from ottla.model.offsets import NO_TIMESTAMP
+from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader, read_header
+
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+_SCAN_BYTES = 8 * 1024  # one read when looking for a batch; two index intervals
+_RECENT_MAX = 128  # append boundaries kept in memory; covers what consumers at the log's end ask for
+
+
+class Segment:
+    __slots__ = (
+        "_bytes_since_entry",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_recent_offsets",
+        "_recent_positions",
+        "base_offset",
+        "created_ms",
+        "end_offset",
+        "first_timestamp",
+        "log",
+        "offset_index",
+        "roll_jitter_ms",
+        "size",
+        "time_index",
+    )
+
+    def __init__(
+        self, log: PooledFile, size: int, offset_index: OffsetIndex, time_index: TimeIndex, base_offset: int
+    ) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset  # offset after the last batch; of sealed segments the next one's base
+        self.size = size  # bytes of batches in the log file
+        self.log = log
+        self.offset_index = offset_index
+        self.time_index = time_index
+        self.first_timestamp: int | None = None  # largest timestamp of the first append; None: not known yet
+        self.created_ms = 0
+        self.roll_jitter_ms = (
+            0  # this much earlier than segment.ms it is rolled, so that not all roll at once
+        )
+        self._max_timestamp: int | None = NO_TIMESTAMP if size == 0 else None  # None: read it when asked for
+        self._max_timestamp_offset = base_offset
+        self._bytes_since_entry = 0
+        self._recent_offsets: list[int] = []  # first offsets of the last appends ...
+        self._recent_positions: list[int] = []  # ... and where they begin
+
+    @property
+    def path_stem(self) -> str:
+        return self.log.path.removesuffix(file_names.LOG)
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        chunks: Sequence[Buffer],
+        size: int,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        max_timestamp_offset: int,
+        index_interval_bytes: int,
+    ) -> None:
+        """Write whole batches. `max_timestamp_offset` is the last offset of the batch that has
+        `max_timestamp`.
+        """
+        position = self.size
+        handle = self.writer()
+        handle.append(chunks)
+        self.size = position + size
+        self.end_offset = last_offset + 1
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = max_timestamp_offset
+        if self._bytes_since_entry > index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+            self._bytes_since_entry = 0
+        self._bytes_since_entry += size
+        self._recent_offsets.append(first_offset)
+        self._recent_positions.append(position)
+        if len(self._recent_offsets) > _RECENT_MAX:
+            del self._recent_offsets[: _RECENT_MAX // 2]
+            del self._recent_positions[: _RECENT_MAX // 2]
+
+    def writer(self) -> FileHandle:
+        handle = self.log.handle()
+        if handle.size != self.size:
+            handle.size = (
+                self.size
+            )  # reopened with reserved space, or with the rest of a failed append, behind
+        return handle
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset - self.base_offset, position)
+        self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
+
+    def seal(self) -> list[FileHandle]:
+        """Nothing more will be appended. Returns the handles that must be synced now."""
+        handles = self.complete()
+        self._forget_recent()
+        return handles
+
+    def complete(self) -> list[FileHandle]:
+        """Bring the files to where a start can trust them, and Kafka can read them, once they are synced."""
+        self.write_indexes()
+        handle = self.writer()
+        handle.truncate(self.size)  # reserved space goes
+        return [handle, self.offset_index.file.handle(), self.time_index.file.handle()]
+
+    def _forget_recent(self) -> None:
+        self._recent_offsets.clear()
+        self._recent_positions.clear()
+
+    def write_indexes(self) -> None:
+        if self._max_timestamp is not None:
+            self.time_index.maybe_append(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+        self.offset_index.write()
+        self.time_index.write()
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off the batch that holds `offset`, and all that follow."""
+        position = self.position_of(offset)
+        header = next((header for _, header in self.headers(position)), None)
+        if header is not None:
+            self.end_offset = min(offset, header.base_offset)
+        self.cut(position)
+
+    def cut(self, position: int) -> None:
+        """Cut at `position`, where `end_offset` is now."""
+        self.writer().truncate(position)
+        self.offset_index.truncate_to(self.end_offset - self.base_offset)
+        self.time_index.truncate_to(self.end_offset - self.base_offset)
+        self.size = position
+        self._bytes_since_entry = 0
+        self._forget_recent()
+        self._max_timestamp = None
+        if position == 0:
+            self.first_timestamp = None
+            self._max_timestamp = NO_TIMESTAMP
+
+    # -- timestamps ----------------------------------------------------------------------------------------
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp in the segment, or -1."""
+        if self._max_timestamp is None:
+            self._load_max_timestamp()
+            assert self._max_timestamp is not None
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that has it."""
+        if self._max_timestamp is None:
+            self._load_max_timestamp()
+        return self._max_timestamp_offset
+
+    def _load_max_timestamp(self) -> None:
+        """From the time index, and from the batches behind its last entry."""
+        timestamp, relative_offset = self.time_index.last() or (NO_TIMESTAMP, 0)
+        offset = self.base_offset + relative_offset
+        for _, header in self.headers(self.offset_index.position(relative_offset)):
+            if header.max_timestamp > timestamp:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self._max_timestamp, self._max_timestamp_offset = timestamp, offset
+
+    def load_first_timestamp(self) -> int:
+        if self.first_timestamp is None:
+            header = next((header for _, header in self.headers(0)), None)
+            if header is None:
+                return NO_TIMESTAMP
+            self.first_timestamp = header.max_timestamp
+        return self.first_timestamp
+
+    # -- looking up ----------------------------------------------------------------------------------------
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch that holds or follows `offset` begins; `size` when there is none."""
+        if offset >= self.end_offset:
+            return self.size
+        recent = self._recent_offsets
+        if recent and offset >= recent[0]:
+            at = bisect_right(recent, offset) - 1
+            position = self._recent_positions[at]
+            if recent[at] == offset:
+                return position
+        else:
+            position = self.offset_index.position(offset - self.base_offset)
+        try:
+            return self._scan_for(offset, position)
+        except CorruptData:
+            if position == 0:
+                raise
+            return self._scan_for(offset, 0)  # the index lied; the log is the truth
+
+    def _scan_for(self, offset: int, start: int) -> int:
+        for position, header in self.headers(start):
+            if header.base_offset + header.last_offset_delta >= offset:
+                if header.base_offset > offset and position == start > 0:
+                    raise self.corrupt(position, f"the index leads behind offset {offset}")
+                return position
+        return self.size
+
+    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers of the batches from `position` on."""
+        handle, size = self.log.handle(), self.size
+        data, start = b"", position
+        while position < size:
+            at = position - start
+            if len(data) - at < HEADER_BYTES:
+                data, start, at = handle.pread(min(_SCAN_BYTES, size - position), position), position, 0
+                if len(data) < HEADER_BYTES:
+                    raise self.corrupt(position, f"{len(data)} bytes are no batch")
+            header = read_header(data, at)
+            if header.magic != MAGIC or not HEADER_BYTES <= header.size <= size - position:
+                raise self.corrupt(
+                    position, f"magic {header.magic} and length {header.batch_length} are no batch"
+                )
+            yield position, header
+            position += header.size
+
+    def corrupt(self, position: int, problem: str) -> CorruptData:
+        return CorruptData(f"{self.log.path} at position {position}: {problem}; `ottla log verify` checks it")
+
+
+def create_segment(pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0) -> Segment:
+    """A new, empty segment. Leftovers of an attempt that failed half way are replaced."""
+    stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
+    log = _create(pool, stem + file_names.LOG)
+    if reserve_bytes:
+        log.handle().reserve(reserve_bytes)
+    offset_index = OffsetIndex(_create(pool, stem + file_names.OFFSET_INDEX), 0)
+    time_index = TimeIndex(_create(pool, stem + file_names.TIME_INDEX), 0)
+    return Segment(log, 0, offset_index, time_index, base_offset)
+
+
+def _create(pool: OpenFiles, path: str) -> PooledFile:
+    try:
+        return pool.create(path)
+    except FileExistsError:
+        pool.files.remove(path)
+        return pool.create(path)
+
+
+def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
+    """An existing segment as its files are, trusted; a missing index counts as an empty one."""
+    stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
+    log_path = stem + file_names.LOG
+    sizes = []
+    for path in (stem + file_names.OFFSET_INDEX, stem + file_names.TIME_INDEX):
+        try:
+            sizes.append(pool.files.size(path))
+        except FileNotFoundError:
+            pool.files.create(path).close()
+            sizes.append(0)
+    return Segment(
+        pool.existing(log_path),
+        pool.files.size(log_path),
+        OffsetIndex(pool.existing(stem + file_names.OFFSET_INDEX), sizes[0]),
+        TimeIndex(pool.existing(stem + file_names.TIME_INDEX), sizes[1]),
+        base_offset,
+    )
+
+
+def rename_deleted(files: Files, segment: Segment) -> list[str]:
+    """Take the segment's files out of the log's sight; returns the paths that remain to be removed."""
+    renamed = []
+    for suffix in file_names.SEGMENT_SUFFIXES:
+        path = segment.path_stem + suffix
+        with contextlib.suppress(FileNotFoundError):  # most have no transaction index
+            files.rename(path, path + file_names.DELETED)
+            renamed.append(path + file_names.DELETED)
+    return renamed

@@ -1,0 +1,146 @@
+"""Sorted (key, value) entries of one segment, as both its index files hold them: the part in the file, and
+a tail in memory that is not written yet.
+
+The tail keeps a system call away from every entry; it is written when it is long enough, when the segment is
+sealed and on a clean stop. What a crash loses of it is rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from struct import Struct
+
+from ottla.log.open_files import PooledFile
+
+_TAIL_ENTRIES_MAX = 512  # 2 MiB of log at the default interval; a few KiB of memory per partition
+_BLOCK_ENTRIES = 256  # the last steps of a search look at one block in memory
+
+Entry = tuple[int, int]
+
+
+class SparseIndex:
+    """Entries with rising keys and values that never fall. See `OffsetIndex` and `TimeIndex` for their
+    meaning.
+    """
+
+    __slots__ = ("_file", "_keys", "_last", "_values", "_written")
+
+    _ENTRY: Struct
+    _KEY_TYPE: str
+    _OFFSET_FIELD: int  # which of the two is the relative offset
+
+    def __init__(self, file: PooledFile, file_bytes: int) -> None:
+        self._file = file
+        self._written = file_bytes // self._ENTRY.size  # entries in the file
+        self._keys = array(self._KEY_TYPE)
+        self._values = array("i")
+        self._last: Entry | None = None  # the last entry, once it is known
+
+    def __len__(self) -> int:
+        return self._written + len(self._keys)
+
+    @property
+    def file(self) -> PooledFile:
+        return self._file
+
+    def last(self) -> Entry | None:
+        if self._last is None and self._written:
+            self._last = self.entry(self._written - 1)
+        return self._last
+
+    def entry(self, index: int) -> Entry:
+        if index >= self._written:
+            index -= self._written
+            return self._keys[index], self._values[index]
+        size = self._ENTRY.size
+        key, value = self._ENTRY.unpack(self._file.handle().pread(size, index * size))
+        return key, value
+
+    def entries(self) -> list[Entry]:
+        return self._read(0, self._written) + list(zip(self._keys, self._values, strict=True))
+
+    def append(self, key: int, value: int) -> None:
+        self._keys.append(key)
+        self._values.append(value)
+        self._last = (key, value)
+        if len(self._keys) % _TAIL_ENTRIES_MAX == 0:
+            with contextlib.suppress(OSError):  # a full disk: the tail waits in memory
+                self.write()
+
+    def write(self) -> None:
+        """Put the tail into the file."""
+        if self._keys:
+            data = b"".join(map(self._ENTRY.pack, self._keys, self._values))
+            handle = self._file.handle()
+            if handle.size != self._written * self._ENTRY.size:
+                handle.truncate(self._written * self._ENTRY.size)
+            handle.append([data])
+            self._written += len(self._keys)
+            self._clear_tail()
+
+    def floor(self, key: int) -> Entry | None:
+        """The last entry whose key is at most `key`."""
+        keys = self._keys
+        if keys and keys[0] <= key:
+            at = bisect_right(keys, key) - 1
+            return keys[at], self._values[at]
+        return self._floor_in_file(key)
+
+    def _floor_in_file(self, key: int) -> Entry | None:
+        low, high = 0, self._written  # entries before low have keys <= key, those from high on do not
+        if high:
+            handle, unpack, size = self._file.handle(), self._ENTRY.unpack, self._ENTRY.size
+            while high - low > _BLOCK_ENTRIES:
+                middle = (low + high) // 2
+                if unpack(handle.pread(size, middle * size))[0] <= key:
+                    low = middle + 1
+                else:
+                    high = middle
+        first = max(low - 1, 0)
+        block = self._read(first, high)
+        at = bisect_right(block, key, key=_key_of) - 1
+        return block[at] if at >= 0 else None
+
+    def _read(self, first: int, end: int) -> list[Entry]:
+        if first >= end:
+            return []
+        size = self._ENTRY.size
+        data = self._file.handle().pread((end - first) * size, first * size)
+        return [(key, value) for key, value in self._ENTRY.iter_unpack(data)]
+
+    def truncate(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        if count < self._written:
+            self._file.handle().truncate(count * self._ENTRY.size)
+            self._written = count
+            self._clear_tail()
+        else:
+            del self._keys[count - self._written :]
+            del self._values[count - self._written :]
+        self._last = self.entry(count - 1) if count else None
+
+    def truncate_to(self, relative_offset: int) -> None:
+        """Drop the entries that speak of offsets from `relative_offset` on."""
+        entry_count = len(self)
+        keep = bisect_left(
+            range(entry_count), relative_offset, key=lambda at: self.entry(at)[self._OFFSET_FIELD]
+        )
+        if keep < entry_count:
+            self.truncate(keep)
+
+    def replace(self, entries: Sequence[Entry]) -> None:
+        """Start over with `entries`, all of them in the tail."""
+        self.truncate(0)
+        for key, value in entries:
+            self.append(key, value)
+
+    def _clear_tail(self) -> None:
+        del self._keys[:]
+        del self._values[:]
+
+
+def _key_of(entry: Entry) -> int:
+    return entry[0]

@@ -1,0 +1,57 @@
+"""From a time to an offset: the indexes lead close to it, batch headers closer, and one batch is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.log.segment import Segment
+from ottla.records.batch import BatchHeader
+from ottla.records.content import Record, records_of
+from ottla.records.findings import CorruptRecords
+
+
+class TimestampedOffset(NamedTuple):
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def find_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampedOffset | None:
+    """The first record of the segment from `start_offset` on that is at or after `timestamp`."""
+    entry = segment.time_index.floor(timestamp)
+    known_offset = segment.base_offset + entry[1] if entry is not None else segment.base_offset
+    start = segment.offset_index.position(max(known_offset, start_offset) - segment.base_offset)
+    for position, header in segment.headers(start):
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+            found = _in_batch(
+                segment,
+                position,
+                header,
+                lambda record: record.timestamp >= timestamp and record.offset >= start_offset,
+            )
+            if found is not None:
+                return found
+    return None
+
+
+def find_max_timestamp(segment: Segment) -> TimestampedOffset | None:
+    """The first record that has the segment's largest timestamp."""
+    wanted = segment.max_timestamp
+    start = segment.offset_index.position(segment.max_timestamp_offset - segment.base_offset)
+    for position, header in segment.headers(start):
+        if header.max_timestamp == wanted:
+            return _in_batch(segment, position, header, lambda record: record.timestamp == wanted)
+    return None
+
+
+def _in_batch(
+    segment: Segment, position: int, header: BatchHeader, matches: Callable[[Record], bool]
+) -> TimestampedOffset | None:
+    try:
+        for record in records_of(segment.log.handle().pread(header.size, position)):
+            if matches(record):
+                return TimestampedOffset(record.offset, record.timestamp, header.leader_epoch)
+    except CorruptRecords:  # its records are the producer's mistake; its header still tells what is in it
+        return TimestampedOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
+    return None
