@@ -19,6 +19,10 @@ class Clock(Protocol):
         """Milliseconds that never go back: for deadlines."""
         ...
 
+    def monotonic_us(self) -> int:
+        """The same in microseconds: for measuring."""
+        ...
+
 
 class SystemClock:
     def wall_ms(self) -> int:
@@ -26,6 +30,9 @@ class SystemClock:
 
     def monotonic_ms(self) -> int:
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_us(self) -> int:
+        return time.monotonic_ns() // 1_000
 
 
 class ManualClock:
@@ -40,6 +47,9 @@ class ManualClock:
 
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
+
+    def monotonic_us(self) -> int:
+        return self._monotonic_ms * 1_000
 
     def advance(self, ms: int) -> None:
         assert ms >= 0

@@ -1,0 +1,1 @@
+"""The `ottla` command. Parses, calls a room below, prints; start-up time is part of its promise."""

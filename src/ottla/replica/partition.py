@@ -1,0 +1,144 @@
+"""One partition as its leader sees it: four offsets, an epoch, and who may read how far.
+
+    log_start ≤ last_stable ≤ high_watermark ≤ log_end, and on a durable topic high_watermark ≤ synced
+
+A consumer never sees a record that a power cut could take back: on a durable topic (flush.messages=1, the
+default) the high watermark waits for the disk, whatever the acks of the producer were. With one replica the
+high watermark is then the synced offset, else the log end. No sockets, no clock, no threads here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ottla.log.partition_log import AppendResult, PartitionLog
+from ottla.model.configs import TopicConfig
+from ottla.model.errors import ErrorCode, Refused
+from ottla.model.offsets import NO_LEADER_EPOCH
+from ottla.model.topics import TopicId
+from ottla.records.batch import CheckedBatch, ProduceRules
+from ottla.records.compression import Codec
+from ottla.replica.events import Event
+
+# By compression.type; None keeps what the producer chose.
+_CODECS = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
+
+Signal: TypeAlias = "Callable[[Partition, Event], None]"
+
+
+class Partition:
+    __slots__ = (
+        "_high_watermark", "_signal", "config", "deleted", "in_sync_count", "index", "leader_epoch", "log",
+        "rules", "topic", "topic_id",
+    )  # fmt: skip
+
+    def __init__(
+        self, topic: str, topic_id: TopicId, index: int, log: PartitionLog, leader_epoch: int, signal: Signal
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.log = log
+        self.leader_epoch = leader_epoch
+        self.in_sync_count = 1  # replicas that hold everything up to the high watermark, this one included
+        self.deleted = False  # the topic is gone; parked requests that still hold us must fail
+        self._signal = signal  # tells whoever waits what happened here
+        self._high_watermark = log.log_start_offset
+        self.set_config(log.config)
+        self.advance()
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.index}"
+
+    # -- the four offsets ----------------------------------------------------------------------------------
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where read_committed stops. Without open transactions that is the high watermark."""
+        return self._high_watermark
+
+    def advance(self) -> None:
+        """Moves the high watermark to what is safe now; it never goes back."""
+        log = self.log
+        safe = log.synced_offset if log.durable else log.log_end_offset
+        if safe > self._high_watermark:
+            self._high_watermark = safe
+            assert log.log_start_offset <= safe <= log.log_end_offset, (str(self), safe)
+            self._signal(self, Event.HIGH_WATERMARK)
+            self._signal(self, Event.LAST_STABLE)
+
+    # -- writing -------------------------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[CheckedBatch], now_ms: int) -> AppendResult:
+        """Appends as leader; the batches have passed the topic's rules and the producers' sequences."""
+        result = self.log.append(batches, self.leader_epoch, now_ms)
+        self._signal(self, Event.LOG_END)
+        if not self.log.durable:
+            self.advance()
+        return result
+
+    def delete_records(self, before_offset: int) -> int:
+        """DeleteRecords: moves the log start; -1 means up to the high watermark. Returns that."""
+        if before_offset == -1:
+            before_offset = self._high_watermark
+        if not 0 <= before_offset <= self._high_watermark:
+            raise Refused(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self} can be trimmed up to offset {self._high_watermark}, not to {before_offset}",
+            )
+        if before_offset > self.log.log_start_offset:
+            self.log.delete_records(before_offset)
+            self._signal(self, Event.LOG_START)
+        return self.log.log_start_offset
+
+    # -- settings and fencing --------------------------------------------------------------------------------
+
+    def set_config(self, config: TopicConfig) -> None:
+        self.config = config
+        self.log.set_config(config)
+        self.rules = ProduceRules(
+            batch_bytes_max=config.max_message_bytes,
+            timestamp_before_ms_max=config.message_timestamp_before_max_ms,
+            timestamp_after_ms_max=config.message_timestamp_after_max_ms,
+            log_append_time=config.message_timestamp_log_append,
+            keys_needed=config.cleanup_compact,
+            codec=_CODECS[config.compression_type],
+            codec_level=config.compression_level,
+        )
+
+    def check_epoch(self, epoch: int) -> None:
+        """KIP-320: the epoch the client believes in, if it names one, must be ours."""
+        if epoch == NO_LEADER_EPOCH or epoch == self.leader_epoch:
+            return
+        if epoch < self.leader_epoch:
+            raise Refused(
+                ErrorCode.FENCED_LEADER_EPOCH, f"{self} is at leader epoch {self.leader_epoch}, not {epoch}"
+            )
+        raise Refused(
+            ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self} is at leader epoch {self.leader_epoch}, not yet {epoch}"
+        )
+
+    def gone(self) -> None:
+        """The topic was deleted: what waits here fails now."""
+        self.deleted = True
+        self._signal(self, Event.DELETION)

@@ -1,0 +1,209 @@
+"""One peer's socket: frames in, answers out in the order the requests came.
+
+A connection holds no buffer while it is idle. While answers wait for a slow reader nothing more is read from
+it, so what a peer can make us hold is one unfinished frame, a bounded number of requests and their answers.
+It knows bytes only; what they mean is its listener's application's business.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from ottla.log.files import FileRange
+from ottla.model.limits import RECEIVE_BYTES, REQUESTS_IN_FLIGHT_PER_CONNECTION
+from ottla.model.listeners import Listener
+from ottla.protocol.codec import Chunk
+from ottla.protocol.frames import FrameCutter
+from ottla.security.principals import ANONYMOUS, Principal
+
+SEND_BYTES_PER_TURN_MAX = 1024 * 1024  # one greedy reader gets this much, then the others have their turn
+_BUFFERS_PER_SEND = 64  # far below IOV_MAX; a turn rarely has more answers for one peer
+_MSG_MORE: int = getattr(socket, "MSG_MORE", 0)  # a header and the file bytes behind it leave in full packets
+_HAS_SENDFILE = hasattr(os, "sendfile")
+_COPY_BYTES = 256 * 1024  # read-and-send step where there is no sendfile
+
+
+class PeerGone(Exception):
+    """The peer closed, reset, or cannot be sent what we promised it."""
+
+
+class PendingAnswer(Protocol):
+    """A request's place in the order of answers. `chunks` is None until the answer is known."""
+
+    chunks: Sequence[Chunk] | None
+
+    def abandon(self) -> None:
+        """The connection is gone; nobody waits for the answer any more."""
+        ...
+
+
+class Connection:
+    __slots__ = (
+        "_file_sent", "_out", "_wake", "authenticated", "client_id", "closed", "control", "cutter", "fd",
+        "frame_began_ms", "interest", "last_active_ms", "listener", "muted", "peer_host", "peer_port",
+        "pending", "principal", "socket", "software",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: tuple[str, int],
+        listener: Listener,
+        cutter: FrameCutter,
+        wake: Callable[[Connection], None],
+        now_ms: int,
+        *,
+        control: bool = False,
+    ) -> None:
+        self.socket = sock
+        self.fd = sock.fileno()
+        self.peer_host, self.peer_port = peer
+        self.listener = listener
+        self.control = control  # served before data connections in every turn
+        self.cutter = cutter
+        self.principal: Principal = ANONYMOUS
+        self.authenticated = True  # without SASL everybody is, as ANONYMOUS
+        self.client_id: str | None = None  # as the last request said
+        self.software = ""  # client library and version, as ApiVersions said
+        self.pending: deque[PendingAnswer] = deque()  # requests in flight, oldest first
+        self.interest = 0  # what the poller watches for; kept by the reactor
+        self.muted = False  # throttled: nothing is read until the reactor's timer ends it
+        self.closed = False
+        self.frame_began_ms: int | None = None  # when the unfinished frame began
+        self.last_active_ms = now_ms
+        self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
+        self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
+        self._wake = wake  # tells the reactor that answers are ready
+
+    def __str__(self) -> str:
+        return f"{self.peer_host}:{self.peer_port} on {self.listener.name}"
+
+    # -- receiving ---------------------------------------------------------------------------------------
+
+    def receive(self, now_ms: int) -> tuple[list[memoryview], int]:
+        """Whole frames that have arrived, and how many bytes came. Raises PeerGone or Malformed."""
+        wanted = self.cutter.wanted()
+        try:
+            if wanted is None:
+                data = self.socket.recv(RECEIVE_BYTES)
+                count = len(data)
+            else:
+                count = self.socket.recv_into(wanted)
+        except (BlockingIOError, InterruptedError):
+            return [], 0
+        except OSError as error:
+            raise PeerGone(error.strerror or str(error)) from None
+        if count == 0:
+            raise PeerGone("closed by the peer")
+        frames = self.cutter.feed(data) if wanted is None else self.cutter.received(count)
+        self.last_active_ms = now_ms
+        if not self.cutter.pending_bytes:
+            self.frame_began_ms = None
+        elif frames or self.frame_began_ms is None:
+            self.frame_began_ms = now_ms
+        return frames, count
+
+    @property
+    def may_read(self) -> bool:
+        return not (self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION)
+
+    @property
+    def has_output(self) -> bool:
+        return bool(self._out)
+
+    # -- answering ---------------------------------------------------------------------------------------
+
+    def expect(self, answer: PendingAnswer) -> None:
+        self.pending.append(answer)
+
+    def answered(self) -> None:
+        """Some pending request got its answer (not necessarily the oldest)."""
+        if not self.closed and self.pending[0].chunks is not None:
+            self._wake(self)
+
+    def send(self) -> bool:
+        """Sends what is ready; True when nothing is left to send. Raises PeerGone."""
+        pending, out = self.pending, self._out
+        while pending and (chunks := pending[0].chunks) is not None:
+            out.extend(chunks)
+            pending.popleft()
+        budget = SEND_BYTES_PER_TURN_MAX
+        try:
+            while out and budget > 0:
+                budget -= self._send_file() if isinstance(out[0], FileRange) else self._send_bytes()
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            raise PeerGone(error.strerror or str(error)) from None
+        return not out
+
+    def _send_bytes(self) -> int:
+        out = self._out
+        if len(out) == 1:
+            sent = self.socket.send(out[0])  # type: ignore[arg-type]  # bytes: the caller has looked
+            if sent == len(out[0]):  # type: ignore[arg-type]
+                out.clear()
+                return sent
+        else:
+            buffers = []
+            more = 0
+            for chunk in out:
+                if isinstance(chunk, FileRange):
+                    more = _MSG_MORE
+                    break
+                buffers.append(chunk)
+                if len(buffers) == _BUFFERS_PER_SEND:
+                    break
+            sent = self.socket.sendmsg(buffers, (), more)  # type: ignore[arg-type]
+        self._drop_sent_bytes(sent)
+        return sent
+
+    def _drop_sent_bytes(self, sent: int) -> None:
+        out = self._out
+        while sent:
+            chunk = out[0]
+            assert not isinstance(chunk, FileRange)
+            size = len(chunk)  # type: ignore[arg-type]
+            if sent < size:
+                out[0] = memoryview(chunk)[sent:]  # type: ignore[arg-type]
+                return
+            sent -= size
+            out.popleft()
+
+    def _send_file(self) -> int:
+        chunk = self._out[0]
+        assert isinstance(chunk, FileRange)
+        position = chunk.position + self._file_sent
+        left = chunk.size - self._file_sent
+        if left == 0:
+            sent = 0
+        elif _HAS_SENDFILE:
+            sent = os.sendfile(self.fd, chunk.handle.fileno(), position, min(left, SEND_BYTES_PER_TURN_MAX))
+        else:
+            sent = self.socket.send(chunk.handle.pread(min(left, _COPY_BYTES), position))
+        if sent == 0 and left:
+            raise PeerGone(
+                f"{chunk.handle.name} ends before position {position}, which was promised to the peer"
+            )
+        self._file_sent += sent
+        if self._file_sent == chunk.size:
+            self._out.popleft()
+            self._file_sent = 0
+        return sent
+
+    # -- the end -----------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Idempotent. Requests in flight are told that nobody waits for them any more."""
+        if self.closed:
+            return
+        self.closed = True
+        self.socket.close()
+        self._out.clear()
+        for answer in self.pending:
+            answer.abandon()
+        self.pending.clear()

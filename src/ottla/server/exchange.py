@@ -1,0 +1,85 @@
+"""One request and its answer. Handlers see this, never a socket.
+
+A handler returns the response, or returns None and calls `answer` later. The answer leaves when those of all
+earlier requests of the connection have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ottla.protocol.codec import Chunk
+from ottla.protocol.fields import Message
+from ottla.protocol.headers import encode_response
+from ottla.server.connection import Connection
+from ottla.server.parking import Waiter
+
+if TYPE_CHECKING:
+    from ottla.server.routes import Route
+    from ottla.server.services import Services
+
+R = TypeVar("R", bound=Message)
+
+
+class Exchange(Generic[R]):
+    __slots__ = (
+        "arrived_us", "chunks", "client_id", "connection", "correlation_id", "request", "route", "services",
+        "version", "waiter",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        services: Services,
+        connection: Connection,
+        route: Route,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        request: R,
+        arrived_us: int,
+    ) -> None:
+        self.services = services
+        self.connection = connection
+        self.route = route
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.request = request
+        self.arrived_us = arrived_us
+        self.chunks: Sequence[Chunk] | None = None  # the encoded answer, once it is known
+        self.waiter: Waiter | None = None  # set while the request is parked
+
+    def answer(self, response: Message, throttle_ms: int = 0) -> None:
+        assert self.chunks is None, f"{self.route.api.name} was answered twice"
+        self.waiter = None
+        self.chunks = encode_response(self.route.api, self.version, self.correlation_id, response)
+        self._finished()
+        if throttle_ms:
+            self.services.reactor.mute(self.connection, throttle_ms)
+
+    def answer_nothing(self) -> None:
+        """For acks=0: the request takes no place in the stream of answers."""
+        self.chunks = ()
+        self._finished()
+
+    def _finished(self) -> None:
+        metrics = self.route.metrics
+        metrics.count.value += 1
+        metrics.time.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
+        self.connection.answered()
+
+    def abandon(self) -> None:
+        """The connection closed. What was written stays written; nobody waits any more."""
+        if self.waiter is not None:
+            self.services.parking.forget(self.waiter)
+            self.waiter = None
+        self.chunks = ()
+
+    @property
+    def abandoned(self) -> bool:
+        return self.connection.closed
+
+    def may(self, resource_name: str) -> bool:
+        """Whether the peer may do to `resource_name` what this API's route declares."""
+        return self.services.may(self.connection, self.route.operation, self.route.resource, resource_name)

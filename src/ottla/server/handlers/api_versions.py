@@ -1,0 +1,42 @@
+"""ApiVersions 0-4: what this broker speaks.
+
+- The list comes from the routes; it does not change while a broker runs, so it is made once.
+- An unknown version of ApiVersions itself is answered in version 0 with UNSUPPORTED_VERSION and the list
+  (KIP-511), so that a newer client can step down.
+- From 3 on the client tells its name and version, which must be harmless in a log line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import ErrorCode
+from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.server.exchange import Exchange
+
+if TYPE_CHECKING:
+    from ottla.server.routes import Route
+    from ottla.server.services import Services
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")  # KIP-511
+
+
+def announcement(routes: Iterable[Route]) -> tuple[ApiVersion, ...]:
+    by_key = sorted(routes, key=lambda route: route.api.key)
+    return tuple(ApiVersion(route.api.key, *route.versions) for route in by_key)
+
+
+def response(services: Services, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error, api_keys=services.announced, finalized_features_epoch=0)
+
+
+def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVersionsResponse:
+    if exchange.version >= 3:
+        name = exchange.request.client_software_name
+        version = exchange.request.client_software_version
+        if not (_SOFTWARE.match(name) and _SOFTWARE.match(version)):
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        exchange.connection.software = f"{name} {version}"
+    return response(services)

@@ -1,0 +1,82 @@
+"""CreateTopics 2-7: new topics; each succeeds or fails by itself.
+
+The answer leaves when the topic is durable and its partitions are there to be used. From 5 on it carries the
+partition count, replication factor and settings, from 7 on the topic id. A name twice in one request is
+refused both times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.controller.topics import TopicResult, TopicSpec
+from ottla.model.configs import describe_topic
+from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from ottla.server.exchange import Exchange
+
+if TYPE_CHECKING:
+    from ottla.server.services import Services
+
+
+def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
+    request = exchange.request
+    refused: dict[str | None, TopicResult] = {}
+    specs = []
+    anywhere = services.may(exchange.connection, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    for topic in request.topics:
+        if anywhere or exchange.may(topic.name):
+            specs.append(_spec(topic))
+        else:
+            refusal = Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            refused[topic.name] = TopicResult.refused(topic.name, refusal)
+
+    def created(results: Sequence[TopicResult]) -> None:
+        if exchange.abandoned:
+            return
+        by_name = refused | {result.name: result for result in results}
+        exchange.answer(CreateTopicsResponse(topics=[_result(services, each) for each in by_name.values()]))
+
+    services.controller.create_topics(specs, validate_only=request.validate_only, done=created)
+
+
+def _spec(topic: CreatableTopic) -> TopicSpec:
+    return TopicSpec(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(assigned.partition_index, assigned.broker_ids) for assigned in topic.assignments],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
+    configs = None
+    if result.code == ErrorCode.NONE:
+        configs = [
+            CreatableTopicConfigs(
+                described.setting.name,
+                described.value,
+                described.read_only,
+                described.source,
+                described.setting.sensitive,
+            )
+            for described in describe_topic(result.configs, services.broker_config)
+        ]
+    return CreatableTopicResult(
+        name=result.name or "",
+        topic_id=result.topic_id,
+        error_code=result.code,
+        error_message=result.text,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+        configs=configs,
+    )

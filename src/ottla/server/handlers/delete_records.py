@@ -1,0 +1,49 @@
+"""DeleteRecords 0-2: moves the log start up; the answer is the new low watermark.
+
+-1 trims up to the high watermark. Nothing above the high watermark can be trimmed. Compacted topics that are
+not also under `delete` are refused (POLICY_VIOLATION), as in Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from ottla.server.exchange import Exchange
+
+if TYPE_CHECKING:
+    from ottla.server.services import Services
+
+
+def handle(exchange: Exchange[DeleteRecordsRequest], services: Services) -> DeleteRecordsResponse:
+    topics = []
+    for topic in exchange.request.topics:
+        results = []
+        for asked in topic.partitions:
+            try:
+                low_watermark = _trim(exchange, services, topic.name, asked)
+                results.append(DeleteRecordsPartitionResult(asked.partition_index, low_watermark))
+            except Refused as refusal:
+                results.append(DeleteRecordsPartitionResult(asked.partition_index, -1, refusal.code))
+        topics.append(DeleteRecordsTopicResult(topic.name, results))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _trim(
+    exchange: Exchange[DeleteRecordsRequest], services: Services, topic: str, asked: DeleteRecordsPartition
+) -> int:
+    if not exchange.may(topic):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    partition = services.partitions.named(topic, asked.partition_index)
+    if partition is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not partition.config.cleanup_delete:
+        raise Refused(ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only; its records cannot be trimmed")
+    return partition.delete_records(asked.offset)

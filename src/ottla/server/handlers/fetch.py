@@ -1,0 +1,261 @@
+"""Fetch 4-18: batches as they lie in the files, sent from there.
+
+- Consumers read up to the high watermark, with read_committed up to the last stable offset.
+- The first partition with data gives at least one whole batch, however large, so nobody starves; `max_bytes`
+  and `partition_max_bytes` bound the rest.
+- Below `min_bytes` the request is parked until enough has become visible, something failed, or time is up.
+- Sessions (7+), leader epochs (9+), divergence (12+) and topic ids (13+) as in KIP-227, 320, 595 and 516.
+- File ranges that are not in the page cache are read in a worker first; the turn never waits for a disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.log.files import FileRange
+from ottla.model.errors import ErrorCode, Refused
+from ottla.model.limits import FETCH_BYTES_MAX
+from ottla.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from ottla.replica.events import Event
+from ottla.replica.partition import Partition
+from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from ottla.server.exchange import Exchange
+from ottla.server.fetch_sessions import Fetching, Followed, TopicKey
+from ottla.server.parking import ParkingKey
+from ottla.server.warming import cold_ranges, warm
+
+if TYPE_CHECKING:
+    from ottla.server.services import Services
+
+log = logging.getLogger(__name__)
+
+_READ_COMMITTED = 1
+_CONSUMER = -1
+
+
+class _Reading:
+    """One attempt to answer: what each partition gives now."""
+
+    __slots__ = ("failed", "followed", "ranges", "size", "told")
+
+    def __init__(self) -> None:
+        self.followed: list[Followed] = []
+        self.told: list[PartitionData] = []
+        self.ranges: list[FileRange] = []
+        self.size = 0
+        self.failed = False
+
+
+def handle(exchange: Exchange[FetchRequest], services: Services) -> FetchResponse | None:
+    request = exchange.request
+    now_ms = services.clock.monotonic_ms()
+    try:
+        _check_replica(exchange, services)
+        fetching = services.fetch_sessions.open(request, exchange.version, now_ms)
+    except Refused as refusal:
+        return FetchResponse(error_code=refusal.code)
+    reading = _read(exchange, fetching, services)
+    if _is_enough(reading, request):
+        return _deliver(exchange, fetching, reading, services)
+    _park(exchange, fetching, now_ms, services)
+    return None
+
+
+def _check_replica(exchange: Exchange[FetchRequest], services: Services) -> None:
+    """A fetch in a replica's name needs the cluster's permission (CVE-2018-1288)."""
+    replica_id = max(exchange.request.replica_id, exchange.request.replica_state.replica_id)
+    if replica_id == _CONSUMER:
+        return
+    if not services.may(exchange.connection, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def _is_enough(reading: _Reading, request: FetchRequest) -> bool:
+    return reading.failed or reading.size >= request.min_bytes or request.max_wait_ms <= 0 or not reading.told
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Services) -> _Reading:
+    request = exchange.request
+    reading = _Reading()
+    left = min(request.max_bytes, FETCH_BYTES_MAX)
+    for followed in fetching.followed:
+        try:
+            partition = _find(exchange, followed, services)
+            told = _read_partition(partition, followed.asked, request, left, first=not reading.ranges)
+        except Refused as refusal:
+            told = _error(followed.index, refusal)
+            reading.failed = True
+        if isinstance(told.records, FileRange):
+            reading.ranges.append(told.records)
+            reading.size += told.records.size
+            left -= told.records.size
+        elif told.diverging_epoch.epoch >= 0:
+            reading.failed = True  # must be told at once
+        reading.followed.append(followed)
+        reading.told.append(told)
+    return reading
+
+
+def _find(exchange: Exchange[FetchRequest], followed: Followed, services: Services) -> Partition:
+    topic = followed.topic
+    if isinstance(topic, str):
+        partition = services.partitions.named(topic, followed.index)
+        name, unknown = topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        partition = services.partitions.with_id(topic, followed.index)
+        known = services.controller.image.topics_by_id.get(topic)
+        name = known.name if known is not None else ""
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known is not None else ErrorCode.UNKNOWN_TOPIC_ID
+    if not exchange.may(name):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if partition is None:
+        raise Refused(unknown)
+    if max(exchange.request.replica_id, exchange.request.replica_state.replica_id) >= 0:
+        raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has no such follower")
+    return partition
+
+
+def _read_partition(
+    partition: Partition, asked: FetchPartition, request: FetchRequest, bytes_left: int, *, first: bool
+) -> PartitionData:
+    partition.check_epoch(asked.current_leader_epoch)
+    log_start = partition.log_start_offset
+    if asked.last_fetched_epoch >= 0:
+        diverging = _divergence(partition, asked)
+        if diverging is not None:
+            return PartitionData(
+                asked.partition,
+                0,
+                partition.high_watermark,
+                partition.last_stable_offset,
+                log_start,
+                diverging,
+                records=b"",
+            )
+    if not log_start <= asked.fetch_offset <= partition.log_end_offset:
+        raise Refused(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition} holds offsets {log_start} to {partition.log_end_offset}, not {asked.fetch_offset}",
+        )
+    committed = request.isolation_level == _READ_COMMITTED
+    end_offset = partition.last_stable_offset if committed else partition.high_watermark
+    records = None
+    if asked.fetch_offset < end_offset and (first or bytes_left > 0):
+        limit = min(asked.partition_max_bytes, bytes_left)
+        records = partition.log.read(asked.fetch_offset, limit, end_offset, at_least_one=first)
+    return PartitionData(
+        partition_index=asked.partition,
+        high_watermark=partition.high_watermark,
+        last_stable_offset=partition.last_stable_offset,
+        log_start_offset=log_start,
+        aborted_transactions=() if committed else None,
+        records=records if records is not None else b"",
+    )
+
+
+def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+    """KIP-595: where the reader's log and ours part, if they do."""
+    epoch, end_offset = partition.log.epoch_end_offset(asked.last_fetched_epoch)
+    if epoch < 0:
+        raise Refused(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} knows no leader epoch {asked.last_fetched_epoch}"
+        )
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return EpochEndOffset(epoch, end_offset)
+    return None
+
+
+def _error(index: int, refusal: Refused) -> PartitionData:
+    return PartitionData(
+        partition_index=index, error_code=refusal.code, high_watermark=-1, last_stable_offset=-1, records=b""
+    )
+
+
+# -- waiting -------------------------------------------------------------------------------------------------
+
+
+def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, services: Services) -> None:
+    request = exchange.request
+    event = Event.LAST_STABLE if request.isolation_level == _READ_COMMITTED else Event.HIGH_WATERMARK
+    keys = []
+    for followed in fetching.followed:
+        topic = followed.topic
+        if isinstance(topic, str):
+            topic = services.controller.image.topics[topic].id  # known: reading it has just worked
+        keys.append(ParkingKey(topic, followed.index, event))
+
+    def attempt() -> bool:
+        reading = _read(exchange, fetching, services)
+        if not _is_enough(reading, request):
+            return False
+        _answer(exchange, fetching, reading, services)
+        return True
+
+    def expire() -> None:
+        _answer(exchange, fetching, _read(exchange, fetching, services), services)
+
+    exchange.waiter = services.parking.park(keys, now_ms + request.max_wait_ms, attempt, expire)
+
+
+# -- answering -----------------------------------------------------------------------------------------------
+
+
+def _answer(
+    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
+) -> None:
+    exchange.waiter = None
+    response = _deliver(exchange, fetching, reading, services)
+    if response is not None:
+        exchange.answer(response)
+
+
+def _deliver(
+    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
+) -> FetchResponse | None:
+    """The response, or None when the disk must be asked first; then the answer follows by itself."""
+    cold = cold_ranges(reading.ranges)
+    if not cold:
+        return _response(fetching, reading)
+
+    def warmed(error: BaseException | None) -> None:
+        if error is not None:
+            log.error("a cold read failed: %s", error)
+            services.reactor.drop(exchange.connection, f"its records cannot be read: {error}")
+        elif not exchange.abandoned:
+            exchange.answer(_response(fetching, reading))
+
+    services.offload_read(lambda: warm(cold), warmed)
+    return None
+
+
+def _response(fetching: Fetching, reading: _Reading) -> FetchResponse:
+    topics: dict[TopicKey, FetchableTopicResponse] = {}
+    for followed, told in zip(reading.followed, reading.told, strict=True):
+        if not followed.note(told) and fetching.incremental:
+            continue
+        topic = topics.get(followed.topic)
+        if topic is None:
+            topic = topics[followed.topic] = _topic_response(followed.topic)
+        partitions = topic.partitions
+        assert isinstance(partitions, list)
+        partitions.append(told)
+        if isinstance(told.records, FileRange):
+            fetching.told_with_data(followed)
+    return FetchResponse(session_id=fetching.session_id, responses=list(topics.values()))
+
+
+def _topic_response(topic: TopicKey) -> FetchableTopicResponse:
+    if isinstance(topic, str):
+        return FetchableTopicResponse(topic=topic, partitions=[])
+    return FetchableTopicResponse(topic_id=topic, partitions=[])

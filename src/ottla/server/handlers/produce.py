@@ -1,0 +1,329 @@
+"""Produce 3-13: append batches. Versions 0 to 2 (older record formats) are refused with an answer.
+
+All Produce requests of a turn are handled together: checked one by one, then appended with one write per
+partition. With acks=all the answer is parked until the high watermark has passed the request's records; on a
+durable topic that is after the disk has them. With acks=0 there is no answer, and a refused request closes
+the connection, which is the only way to tell such a producer.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING
+
+from ottla.model.errors import ErrorCode, Malformed, Refused
+from ottla.model.topics import INTERNAL_TOPICS
+from ottla.protocol.headers import RequestHeader
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from ottla.records.batch import BatchHeader, CheckedBatch, check_produced
+from ottla.records.content import check_content
+from ottla.replica.events import Event
+from ottla.replica.partition import Partition
+from ottla.server.exchange import Exchange
+from ottla.server.parking import ParkingKey
+
+if TYPE_CHECKING:
+    from ottla.server.services import Services
+
+log = logging.getLogger(__name__)
+
+_ACKS = (-1, 0, 1)
+
+
+class _Part:
+    """One partition's share of one request."""
+
+    __slots__ = ("acks", "base_offset", "batch", "end_offset", "error", "index", "partition", "time_ms")
+
+    def __init__(self, index: int, acks: int) -> None:
+        self.index = index
+        self.acks = acks
+        self.partition: Partition | None = None
+        self.batch: CheckedBatch | None = None
+        self.error: Refused | None = None
+        self.base_offset = -1
+        self.end_offset = -1  # the high watermark that acks=all waits for
+        self.time_ms = -1  # log append time, where the topic has that
+
+    def response(self) -> PartitionProduceResponse:
+        start = self.partition.log_start_offset if self.partition is not None else -1
+        if self.error is not None:
+            return PartitionProduceResponse(self.index, self.error.code, -1, -1, start, (), self.error.text)
+        return PartitionProduceResponse(self.index, ErrorCode.NONE, self.base_offset, self.time_ms, start)
+
+
+class _Request:
+    __slots__ = ("exchange", "topics")
+
+    def __init__(self, exchange: Exchange[ProduceRequest]) -> None:
+        self.exchange = exchange
+        self.topics: list[tuple[TopicProduceData, list[_Part]]] = []
+
+    def parts(self) -> list[_Part]:
+        return [part for _, parts in self.topics for part in parts]
+
+
+def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
+    now_ms = services.clock.wall_ms()
+    by_partition: dict[Partition, list[_Part]] = {}
+    requests = [_check(exchange, services, now_ms, by_partition) for exchange in exchanges]
+    for partition, parts in by_partition.items():
+        _append(partition, parts, now_ms)
+    for request in requests:
+        _finish(request, services)
+
+
+# -- checking ------------------------------------------------------------------------------------------------
+
+
+def _check(
+    exchange: Exchange[ProduceRequest],
+    services: Services,
+    now_ms: int,
+    by_partition: dict[Partition, list[_Part]],
+) -> _Request:
+    request = _Request(exchange)
+    acks = exchange.request.acks
+    for topic in exchange.request.topic_data:
+        parts = []
+        for data in topic.partition_data:
+            part = _Part(data.index, acks)
+            parts.append(part)
+            try:
+                part.partition = partition = _find(exchange, services, topic, data.index)
+                part.batch = _check_batch(exchange, partition, data, now_ms)
+                by_partition.setdefault(partition, []).append(part)
+            except Refused as refusal:
+                part.error = refusal
+        request.topics.append((topic, parts))
+    return request
+
+
+def _find(
+    exchange: Exchange[ProduceRequest], services: Services, topic: TopicProduceData, index: int
+) -> Partition:
+    if exchange.version >= 13:
+        partition = services.partitions.with_id(topic.topic_id, index)
+        unknown = (
+            ErrorCode.UNKNOWN_TOPIC_ID
+            if topic.topic_id not in services.controller.image.topics_by_id
+            else None
+        )
+    else:
+        partition = services.partitions.named(topic.name, index)
+        unknown = None
+    name = partition.topic if partition is not None else topic.name
+    if not exchange.may(name):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if partition is None:
+        raise Refused(unknown or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.topic in INTERNAL_TOPICS:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the broker only")
+    return partition
+
+
+def _check_batch(
+    exchange: Exchange[ProduceRequest], partition: Partition, data: PartitionProduceData, now_ms: int
+) -> CheckedBatch:
+    acks = exchange.request.acks
+    if acks not in _ACKS:
+        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1 (all), not {acks}")
+    if acks == -1 and partition.in_sync_count < partition.config.min_insync_replicas:
+        raise Refused(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"{partition} has {partition.in_sync_count} replicas in sync, "
+            f"min.insync.replicas is {partition.config.min_insync_replicas}",
+        )
+    records = data.records
+    assert records is None or isinstance(records, memoryview)
+    batch = check_produced(records, exchange.version, partition.rules, now_ms)
+    if batch.header.is_transactional:
+        raise Refused(ErrorCode.INVALID_TXN_STATE, "this broker does not offer transactions yet")
+    if len(batch.body) > partition.config.segment_bytes:
+        raise Refused(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the batch has {len(batch.body)} bytes, segment.bytes is {partition.config.segment_bytes}",
+        )
+    if partition.rules.look_inside:
+        batch = check_content(batch, partition.rules, now_ms)
+    return batch
+
+
+# -- appending -----------------------------------------------------------------------------------------------
+
+
+def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
+    """In order of arrival, with one write as far as the producers' sequences allow."""
+    run: list[_Part] = []
+    passed: dict[int, BatchHeader] = {}  # each producer's last batch in the run
+    for part in parts:
+        assert part.batch is not None
+        header = part.batch.header
+        if header.producer_id >= 0:
+            try:
+                duplicate = partition.log.producers.check(header, passed.get(header.producer_id))
+            except Refused:
+                # It may repeat a batch of this very turn: that can only be seen once the run is in.
+                _append_run(partition, run, now_ms)
+                run, passed = [], {}
+                try:
+                    duplicate = partition.log.producers.check(header)
+                except Refused as refusal:
+                    part.error = refusal
+                    continue
+            if duplicate is not None:
+                part.base_offset = duplicate.base_offset
+                part.end_offset = duplicate.last_offset + 1
+                part.time_ms = duplicate.timestamp if partition.rules.log_append_time else -1
+                continue
+            passed[header.producer_id] = header
+        run.append(part)
+    _append_run(partition, run, now_ms)
+
+
+def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
+    if not run:
+        return
+    try:
+        result = partition.append([part.batch for part in run if part.batch is not None], now_ms)
+    except OSError as error:
+        log.error("%s: nothing was appended: %s", partition, error)
+        refusal = Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {error.strerror or error}")
+        for part in run:
+            part.error = refusal
+        return
+    offset = result.first_offset
+    for part in run:
+        assert part.batch is not None
+        part.base_offset = offset
+        offset += part.batch.header.record_count
+        part.end_offset = offset
+        part.batch = None  # the frame's memory is not needed while the answer waits
+        if partition.rules.log_append_time:
+            part.time_ms = now_ms
+
+
+# -- answering -----------------------------------------------------------------------------------------------
+
+
+def _finish(request: _Request, services: Services) -> None:
+    exchange = request.exchange
+    acks = exchange.request.acks
+    parts = request.parts()
+    if any(part.error is not None for part in parts):
+        exchange.route.metrics.errors.value += 1
+    if acks == 0:
+        _finish_unanswered(exchange, parts, services)
+        return
+    if exchange.abandoned:
+        return
+    waiting = [part for part in parts if part.error is None and acks == -1 and not _is_safe(part)]
+    if not waiting:
+        exchange.answer(_response(request, services))
+        return
+    keys = []
+    for part in waiting:
+        assert part.partition is not None
+        keys.append(ParkingKey(part.partition.topic_id, part.partition.index, Event.HIGH_WATERMARK))
+    deadline_ms = services.clock.monotonic_ms() + max(0, exchange.request.timeout_ms)
+
+    def attempt() -> bool:
+        if not all(_is_safe(part) for part in waiting):
+            return False
+        exchange.answer(_response(request, services))
+        return True
+
+    def expire() -> None:
+        for part in waiting:
+            if not _is_safe(part):
+                part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
+        exchange.answer(_response(request, services))
+
+    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire)
+
+
+def _is_safe(part: _Part) -> bool:
+    partition = part.partition
+    assert partition is not None
+    if partition.deleted:
+        part.error = part.error or Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
+        return True
+    return partition.high_watermark >= part.end_offset
+
+
+def _finish_unanswered(exchange: Exchange[ProduceRequest], parts: list[_Part], services: Services) -> None:
+    for part in parts:
+        if part.error is not None:
+            reason = f"Produce with acks=0 was refused, {part.error}"
+            services.reactor.drop(exchange.connection, reason)
+            return
+    if not exchange.abandoned:
+        exchange.answer_nothing()
+
+
+def _response(request: _Request, services: Services) -> ProduceResponse:
+    request.exchange.request = _ANSWERED
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(topic.name, topic.topic_id, [part.response() for part in parts])
+            for topic, parts in request.topics
+        ]
+    )
+
+
+_ANSWERED = ProduceRequest()  # stands in for a request whose frame need not be kept
+
+
+# -- versions 0 to 2 -----------------------------------------------------------------------------------------
+
+
+def refuse_old_version(header: RequestHeader, body: memoryview) -> bytes | None:
+    """UNSUPPORTED_VERSION for each partition, in the response format of that version; None for acks=0.
+
+    0 to 2 are the same up to throttle_time_ms (1) and the append time (2).
+    """
+    try:
+        acks, partitions = _old_request(body)
+    except (struct.error, UnicodeDecodeError):
+        raise Malformed(f"Produce v{header.api_version} ends early") from None
+    if acks == 0:
+        return None
+    out = [struct.pack(">ii", header.correlation_id, len(partitions))]
+    for name, indexes in partitions:
+        out.append(struct.pack(">h", len(name)) + name + struct.pack(">i", len(indexes)))
+        for index in indexes:
+            out.append(struct.pack(">ihq", index, ErrorCode.UNSUPPORTED_VERSION, -1))
+            if header.api_version >= 2:
+                out.append(struct.pack(">q", -1))
+    if header.api_version >= 1:
+        out.append(struct.pack(">i", 0))
+    answer = b"".join(out)
+    return struct.pack(">i", len(answer)) + answer
+
+
+def _old_request(body: memoryview) -> tuple[int, list[tuple[bytes, list[int]]]]:
+    acks, _timeout_ms, topic_count = struct.unpack_from(">hii", body)
+    position = 10
+    topics = []
+    for _ in range(topic_count):  # each round reads bytes or raises, so the count alone costs nothing
+        (length,) = struct.unpack_from(">h", body, position)
+        position += 2
+        name = bytes(body[position : position + max(0, length)])
+        position += len(name)
+        (partition_count,) = struct.unpack_from(">i", body, position)
+        position += 4
+        indexes = []
+        for _ in range(partition_count):
+            index, size = struct.unpack_from(">ii", body, position)
+            position += 8 + max(0, size)
+            indexes.append(index)
+        topics.append((name, indexes))
+    return acks, topics

@@ -1,0 +1,165 @@
+"""What a frame on a Kafka listener means: finds the route, checks the version, decodes, calls the handler.
+
+Requests of one connection are handled in order. Those of a turn go in waves: first every connection's leading
+Produce requests together (one append per partition), then its next ones of other kinds, and so on; a turn
+rarely has more than one wave.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Any
+
+from ottla.model.errors import ErrorCode, Malformed
+from ottla.protocol import apis
+from ottla.protocol.codec import reader
+from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
+from ottla.server.connection import Connection
+from ottla.server.exchange import Exchange
+from ottla.server.handlers import api_versions, produce
+from ottla.server.reactor import Arrivals
+from ottla.server.routes import ApiMetrics, Route, all_routes
+from ottla.server.services import Services
+
+log = logging.getLogger(__name__)
+
+
+class KafkaApplication:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._routes: dict[int, Route] = {}
+        for route in all_routes():
+            route.metrics = ApiMetrics(services.metrics, route.api.name)
+            self._routes[route.api.key] = route
+        self._protocol_errors = services.metrics.counter("server.protocol_errors")
+        services.announced = api_versions.announcement(self._routes.values())
+
+    # -- from the reactor ------------------------------------------------------------------------------------
+
+    def handle_frames(self, arrivals: Arrivals) -> None:
+        queues: list[deque[Exchange[Any]]] = []
+        arrived_us = self._services.clock.monotonic_us()
+        for connection, frames in arrivals:
+            queue: deque[Exchange[Any]] = deque()
+            for frame in frames:
+                exchange = self._open(connection, frame, arrived_us)
+                if connection.closed:
+                    queue.clear()
+                    break
+                if exchange is not None:
+                    queue.append(exchange)
+            if queue:
+                queues.append(queue)
+        while queues:
+            self._wave(queues)
+            queues = [queue for queue in queues if queue]
+
+    def disconnected(self, connection: Connection) -> None:
+        """Parked requests were abandoned by the connection itself; nothing else is kept per connection."""
+
+    # -- one wave --------------------------------------------------------------------------------------------
+
+    def _wave(self, queues: list[deque[Exchange[Any]]]) -> None:
+        together: dict[Route, list[Exchange[Any]]] = {}
+        for queue in queues:
+            while queue and queue[0].route.handle_turn is not None:
+                exchange = queue.popleft()
+                together.setdefault(exchange.route, []).append(exchange)
+        for route, exchanges in together.items():
+            assert route.handle_turn is not None
+            try:
+                route.handle_turn(exchanges, self._services)
+            except Exception:
+                self._failed(route, exchanges)
+        for queue in queues:
+            while queue and queue[0].route.handle is not None:
+                self._handle(queue.popleft())
+
+    def _handle(self, exchange: Exchange[Any]) -> None:
+        assert exchange.route.handle is not None
+        if exchange.connection.closed:
+            return
+        try:
+            response = exchange.route.handle(exchange, self._services)
+            if response is not None:
+                exchange.answer(response)
+        except Malformed as problem:
+            self._drop(exchange.connection, str(problem))
+        except Exception:
+            self._failed(exchange.route, [exchange])
+
+    def _failed(self, route: Route, exchanges: list[Exchange[Any]]) -> None:
+        """A bug of ours. Peers that still wait see a closed connection, and may try again."""
+        log.exception("%s failed; its connections are closed", route.api.name)
+        for exchange in exchanges:
+            route.metrics.errors.value += 1
+            if exchange.chunks is None:
+                self._services.reactor.drop(exchange.connection, f"{route.api.name} failed, see above")
+
+    def _drop(self, connection: Connection, reason: str) -> None:
+        self._protocol_errors.value += 1
+        self._services.reactor.drop(connection, reason)
+
+    # -- from frame to exchange ------------------------------------------------------------------------------
+
+    def _open(self, connection: Connection, frame: memoryview, arrived_us: int) -> Exchange[Any] | None:
+        try:
+            header, position = decode_request_header(frame)
+            route = self._routes.get(header.api_key)
+            if route is None:
+                raise Malformed(
+                    f"API key {header.api_key} is not served here (version {header.api_version} was asked)"
+                )
+            connection.client_id = header.client_id
+            first, last = route.api.versions
+            if not first <= header.api_version <= min(last, route.versions[1]):
+                self._answer_other_version(connection, header, frame, position, arrived_us)
+                return None
+            request, end = reader(route.api.request, header.api_version)(frame, position)
+            if end != len(frame):
+                raise Malformed(
+                    f"{route.api.name} v{header.api_version} is followed by {len(frame) - end} more bytes"
+                )
+        except Malformed as problem:
+            who = f" (client id {connection.client_id})" if connection.client_id else ""
+            self._drop(connection, f"{problem}{who}")
+            return None
+        exchange = self._exchange(connection, route, header, request, arrived_us)
+        connection.expect(exchange)
+        return exchange
+
+    def _exchange(
+        self, connection: Connection, route: Route, header: RequestHeader, request: Any, arrived_us: int
+    ) -> Exchange[Any]:
+        return Exchange(
+            self._services,
+            connection,
+            route,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            request,
+            arrived_us,
+        )
+
+    def _answer_other_version(
+        self, connection: Connection, header: RequestHeader, frame: memoryview, position: int, arrived_us: int
+    ) -> None:
+        """ApiVersions and the advertised old Produce get an answer, for others the connection is closed."""
+        route = self._routes[header.api_key]
+        exchange = self._exchange(connection, route, header, None, arrived_us)
+        if route.api is apis.API_VERSIONS:
+            response = api_versions.response(self._services, ErrorCode.UNSUPPORTED_VERSION)
+            exchange.chunks = encode_response(route.api, 0, header.correlation_id, response)
+        elif route.api is apis.PRODUCE and 0 <= header.api_version < route.api.versions[0]:
+            answer = produce.refuse_old_version(header, frame[position:])
+            exchange.chunks = [answer] if answer is not None else []
+        else:
+            raise Malformed(
+                f"{route.api.name} v{header.api_version} is not spoken here, "
+                f"only {route.versions[0]} to {route.versions[1]}"
+            )
+        route.metrics.errors.value += 1
+        connection.expect(exchange)
+        connection.answered()

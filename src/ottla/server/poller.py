@@ -1,0 +1,129 @@
+"""Which sockets are ready. epoll where it is, the standard library's best selector elsewhere.
+
+Both are level triggered and speak in the same two bits, so the reactor does not know which one it has.
+"""
+
+from __future__ import annotations
+
+import select
+import selectors
+from typing import Protocol
+
+READABLE = 1
+WRITABLE = 2
+BROKEN = 4  # reset or hung up: reported whether asked for or not
+
+EVENTS_PER_TURN_MAX = 512  # bounds a turn; what is left is reported again, in turn
+
+
+class Poller(Protocol):
+    def register(self, fd: int, interest: int) -> None: ...
+
+    def modify(self, fd: int, interest: int) -> None: ...
+
+    def unregister(self, fd: int) -> None: ...
+
+    def poll(self, timeout_ms: int | None) -> list[tuple[int, int]]:
+        """Ready descriptors with their bits; None waits for ever."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class EpollPoller:
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+
+    @staticmethod
+    def _mask(interest: int) -> int:
+        mask = 0
+        if interest & READABLE:
+            mask |= select.EPOLLIN | select.EPOLLRDHUP
+        if interest & WRITABLE:
+            mask |= select.EPOLLOUT
+        return mask
+
+    def register(self, fd: int, interest: int) -> None:
+        self._epoll.register(fd, self._mask(interest))
+
+    def modify(self, fd: int, interest: int) -> None:
+        self._epoll.modify(fd, self._mask(interest))
+
+    def unregister(self, fd: int) -> None:
+        self._epoll.unregister(fd)
+
+    def poll(self, timeout_ms: int | None) -> list[tuple[int, int]]:
+        timeout = None if timeout_ms is None else timeout_ms / 1000
+        ready = []
+        for fd, mask in self._epoll.poll(timeout, EVENTS_PER_TURN_MAX):
+            bits = 0
+            if mask & (select.EPOLLIN | select.EPOLLRDHUP):
+                bits = READABLE
+            if mask & select.EPOLLOUT:
+                bits |= WRITABLE
+            if mask & (select.EPOLLERR | select.EPOLLHUP):
+                bits |= BROKEN
+            ready.append((fd, bits))
+        return ready
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+class PortablePoller:
+    """kqueue, poll or select: whatever the platform has."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._silent: set[int] = (
+            set()
+        )  # registered with us, but with no interest (selectors know no such thing)
+
+    @staticmethod
+    def _events(interest: int) -> int:
+        events = 0
+        if interest & READABLE:
+            events |= selectors.EVENT_READ
+        if interest & WRITABLE:
+            events |= selectors.EVENT_WRITE
+        return events
+
+    def register(self, fd: int, interest: int) -> None:
+        if interest:
+            self._selector.register(fd, self._events(interest))
+        else:
+            self._silent.add(fd)
+
+    def modify(self, fd: int, interest: int) -> None:
+        if fd in self._silent:
+            if interest:
+                self._silent.discard(fd)
+                self._selector.register(fd, self._events(interest))
+        elif interest:
+            self._selector.modify(fd, self._events(interest))
+        else:
+            self._selector.unregister(fd)
+            self._silent.add(fd)
+
+    def unregister(self, fd: int) -> None:
+        if fd in self._silent:
+            self._silent.discard(fd)
+        else:
+            self._selector.unregister(fd)
+
+    def poll(self, timeout_ms: int | None) -> list[tuple[int, int]]:
+        timeout = None if timeout_ms is None else timeout_ms / 1000
+        ready = []
+        for key, events in self._selector.select(timeout)[:EVENTS_PER_TURN_MAX]:
+            bits = READABLE if events & selectors.EVENT_READ else 0
+            if events & selectors.EVENT_WRITE:
+                bits |= WRITABLE
+            ready.append((key.fd, bits))
+        return ready
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+def best_poller() -> Poller:
+    return EpollPoller() if hasattr(select, "epoll") else PortablePoller()

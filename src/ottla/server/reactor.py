@@ -1,0 +1,418 @@
+"""The loop that owns the broker: one thread, one turn after the other.
+
+A turn takes everything that is ready: results that workers handed back, new connections, frames (control
+connections first, then as many data bytes as a turn allows), hands all frames to the applications at once,
+lets them finish the turn (append, settle what is parked, start a sync), and then writes each connection's
+answers once. It never waits for a disk and knows nothing of what the frames mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ottla.model.clock import Clock
+from ottla.model.errors import Malformed
+from ottla.model.limits import (
+    CONNECTION_IDLE_MS_MAX,
+    CONNECTIONS_MAX,
+    CONNECTIONS_PER_ADDRESS_MAX,
+    FRAME_ARRIVAL_MS_MAX,
+    FRAME_BYTES_MAX,
+    FRAMES_BYTES_TOTAL,
+    KIB,
+    TURN_BYTES_MAX,
+)
+from ottla.model.listeners import Listener
+from ottla.model.metrics import Registry
+from ottla.protocol.frames import FrameCutter
+from ottla.server.connection import Connection, PeerGone
+from ottla.server.poller import BROKEN, READABLE, WRITABLE, Poller, best_poller
+from ottla.server.timers import Timers
+
+log = logging.getLogger(__name__)
+
+_ACCEPTS_PER_TURN = 64
+_SWEEP_MS = 10_000  # how often idle and stuck connections are looked for
+_ACCEPT_PAUSE_MS = 1_000  # after running out of descriptors
+
+Arrivals = list[tuple[Connection, list[memoryview]]]
+
+
+class Application(Protocol):
+    """What a listener's frames mean. Everything here runs on the owner thread."""
+
+    def handle_frames(self, arrivals: Arrivals) -> None:
+        """All frames of a turn. Malformed ones close their connection through `Reactor.drop`."""
+        ...
+
+    def disconnected(self, connection: Connection) -> None: ...
+
+
+@dataclass(slots=True)
+class SocketOptions:
+    """The settings of sockets. The defaults are Kafka's; -1 leaves a buffer to the operating system."""
+
+    send_buffer_bytes: int = 100 * KIB  # autotuning cut loopback fetches to a third of this
+    receive_buffer_bytes: int = 100 * KIB
+    listen_backlog: int = 50
+    request_bytes_max: int = FRAME_BYTES_MAX
+    queued_request_bytes_max: int = FRAMES_BYTES_TOTAL
+    connections_max: int = CONNECTIONS_MAX
+    connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
+    idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
+
+
+class Acceptor:
+    __slots__ = ("application", "control", "listener", "socket")
+
+    def __init__(
+        self, sock: socket.socket, listener: Listener, application: Application, control: bool
+    ) -> None:
+        self.socket = sock
+        self.listener = listener
+        self.application = application
+        self.control = control
+
+
+class Reactor:
+    def __init__(
+        self, clock: Clock, options: SocketOptions, metrics: Registry, poller: Poller | None = None
+    ) -> None:
+        self.clock = clock
+        self.timers = Timers()
+        self.turn_hooks: list[
+            Callable[[], None]
+        ] = []  # run after the frames of each turn, before answers leave
+        self._options = options
+        self._poller = poller or best_poller()
+        self._acceptors: dict[int, Acceptor] = {}
+        self._connections: dict[int, tuple[Connection, Application]] = {}
+        self._per_host: dict[str, int] = {}
+        self._ready: dict[Connection, None] = {}  # connections with answers to send, in order of readiness
+        self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
+        self._posted: deque[Callable[[], None]] = deque()
+        self._waker_in, self._waker_out = socket.socketpair()
+        self._waker_in.setblocking(False)
+        self._waker_out.setblocking(False)
+        self._woken = threading.Event()
+        self._held_bytes = 0  # of unfinished frames, over all connections
+        self._running = False
+        self._reading = True
+        self._poller.register(self._waker_in.fileno(), READABLE)
+        self._connects = metrics.counter("server.connections.opened")
+        self._refused = metrics.counter("server.connections.refused")
+        self._bytes_in = metrics.counter("server.bytes.in")
+        self._turns = metrics.counter("server.turns")
+        metrics.gauge("server.connections.open", lambda: len(self._connections))
+        self._sweep()
+
+    # -- listening ---------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener, application: Application, *, control: bool = False) -> Listener:
+        """Binds, and returns the listener with its real port. OSError when the address cannot be had."""
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if self._options.receive_buffer_bytes > 0:  # before listen, or the TCP window stays small
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
+            sock.bind((listener.host, listener.port))
+            sock.listen(self._options.listen_backlog)
+            sock.setblocking(False)
+        except OSError:
+            sock.close()
+            raise
+        bound = replace(listener, port=sock.getsockname()[1])
+        self._acceptors[sock.fileno()] = Acceptor(sock, bound, application, control)
+        self._poller.register(sock.fileno(), READABLE)
+        return bound
+
+    def stop_listening(self) -> None:
+        for fd, acceptor in self._acceptors.items():
+            with contextlib.suppress(OSError, KeyError, ValueError):  # paused ones are not registered
+                self._poller.unregister(fd)
+            acceptor.socket.close()
+        self._acceptors.clear()
+
+    # -- from other threads --------------------------------------------------------------------------------
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Runs `action` on the owner thread in its next turn. The only method other threads may call."""
+        self._posted.append(action)
+        if not self._woken.is_set():
+            self._woken.set()
+            with contextlib.suppress(BlockingIOError):  # full: it is awake anyway
+                self._waker_out.send(b"\0")
+
+    # -- the loop ------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self._running = True
+        while self._running:
+            self.turn()
+
+    def stop(self) -> None:
+        """The loop ends after this turn."""
+        self._running = False
+
+    def turn(self, wait_ms_max: int | None = None) -> None:
+        events = self._poller.poll(self._poll_timeout_ms(wait_ms_max))
+        self._turns.value += 1
+        now_ms = self.clock.monotonic_ms()
+        readable = self._postponed
+        self._postponed = []
+        for fd, bits in events:
+            if fd in self._acceptors:
+                self._accept(self._acceptors[fd])
+            elif fd in self._connections:
+                if bits & WRITABLE:
+                    self._ready[self._connections[fd][0]] = None
+                if bits & READABLE:
+                    readable.append(fd)
+                elif bits & BROKEN:  # nobody reads it at the moment, so nobody else would notice
+                    self._close(self._connections[fd][0])
+            else:
+                self._drain_waker()
+        self._run_posted()
+        self.timers.fire(now_ms)
+        if readable:
+            self._receive(dict.fromkeys(readable), now_ms)
+        for hook in self.turn_hooks:
+            hook()
+        self._send_answers()
+
+    def _poll_timeout_ms(self, wait_ms_max: int | None) -> int | None:
+        if self._postponed or self._posted or self._ready:
+            return 0
+        deadline_ms = self.timers.next_deadline_ms()
+        if deadline_ms is None:
+            return wait_ms_max
+        wait_ms = max(0, deadline_ms - self.clock.monotonic_ms())
+        return wait_ms if wait_ms_max is None else min(wait_ms, wait_ms_max)
+
+    def _drain_waker(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._waker_in.recv(4096)
+        self._woken.clear()
+
+    def _run_posted(self) -> None:
+        for _ in range(len(self._posted)):
+            self._posted.popleft()()
+
+    # -- receiving -----------------------------------------------------------------------------------------
+
+    def _accept(self, acceptor: Acceptor) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, peer = acceptor.socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                self._pause_accepting(acceptor, error)
+                return
+            self._welcome(sock, (peer[0], peer[1]), acceptor)
+
+    def _pause_accepting(self, acceptor: Acceptor, error: OSError) -> None:
+        log.error(
+            "no new connections on %s for a moment: %s; raise `ulimit -n`", acceptor.listener, error.strerror
+        )
+        fd = acceptor.socket.fileno()
+        self._poller.modify(fd, 0)
+
+        def resume() -> None:
+            if fd in self._acceptors:
+                self._poller.modify(fd, READABLE)
+
+        self.timers.set(self.clock.monotonic_ms() + _ACCEPT_PAUSE_MS, resume)
+
+    def _welcome(self, sock: socket.socket, peer: tuple[str, int], acceptor: Acceptor) -> None:
+        from_host = self._per_host.get(peer[0], 0)
+        reason = None
+        if len(self._connections) >= self._options.connections_max and not acceptor.control:
+            reason = f"max.connections={self._options.connections_max} are open"
+        elif from_host >= self._options.connections_per_address_max(peer[0]):
+            reason = f"max.connections.per.ip: {from_host} are open from there"
+        if reason is not None:
+            self._refused.value += 1
+            log.warning("refused a connection from %s:%d on %s: %s", *peer, acceptor.listener.name, reason)
+            sock.close()
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._options.send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
+        cutter = FrameCutter(self._options.request_bytes_max)
+        now_ms = self.clock.monotonic_ms()
+        connection = Connection(
+            sock, peer, acceptor.listener, cutter, self._wake, now_ms, control=acceptor.control
+        )
+        self._connections[connection.fd] = (connection, acceptor.application)
+        self._per_host[peer[0]] = from_host + 1
+        connection.interest = READABLE
+        self._poller.register(connection.fd, READABLE)
+        self._connects.value += 1
+
+    def _receive(self, readable: dict[int, None], now_ms: int) -> None:
+        """Control connections first; data connections until the turn's budget is used up."""
+        arrivals: dict[Application, Arrivals] = {}
+        connections = self._connections
+        control = [fd for fd in readable if fd in connections and connections[fd][0].control]
+        for fd in control:
+            self._receive_one(fd, now_ms, arrivals)
+            del readable[fd]
+        budget = TURN_BYTES_MAX
+        for fd in readable:
+            if budget <= 0:
+                self._postponed.append(fd)
+            else:
+                budget -= self._receive_one(fd, now_ms, arrivals)
+        for application, frames in arrivals.items():
+            application.handle_frames(frames)
+        for frames in arrivals.values():
+            for connection, _ in frames:
+                if not connection.may_read:
+                    self._watch(connection)
+
+    def _receive_one(self, fd: int, now_ms: int, arrivals: dict[Application, Arrivals]) -> int:
+        known = self._connections.get(fd)
+        if known is None or not self._reading:
+            return 0
+        connection, application = known
+        if not connection.may_read:
+            self._watch(connection)
+            return 0
+        held_bytes = connection.cutter.pending_bytes
+        try:
+            frames, count = connection.receive(now_ms)
+        except PeerGone as gone:
+            log.debug("%s: %s", connection, gone)
+            self._close(connection)
+            return 0
+        except Malformed as problem:
+            self.drop(connection, str(problem))
+            return 0
+        self._bytes_in.value += count
+        self._held_bytes += connection.cutter.pending_bytes - held_bytes
+        if self._held_bytes > self._options.queued_request_bytes_max > 0:
+            self._drop_slowest()
+        if frames:
+            arrivals.setdefault(application, []).append((connection, frames))
+        return count
+
+    # -- answering -----------------------------------------------------------------------------------------
+
+    def _wake(self, connection: Connection) -> None:
+        self._ready[connection] = None
+
+    def _send_answers(self) -> None:
+        ready, self._ready = self._ready, {}
+        for connection in ready:
+            if connection.closed:
+                continue
+            try:
+                connection.send()
+            except PeerGone as gone:
+                log.debug("%s: %s", connection, gone)
+                self._close(connection)
+                continue
+            self._watch(connection)
+
+    def _watch(self, connection: Connection) -> None:
+        """Tells the poller what we want of this connection now, when that changed."""
+        if connection.closed:
+            return
+        interest = READABLE if connection.may_read and self._reading else 0
+        if connection.has_output:
+            interest |= WRITABLE
+        if interest != connection.interest:
+            connection.interest = interest
+            self._poller.modify(connection.fd, interest)
+
+    def mute(self, connection: Connection, for_ms: int) -> None:
+        """Throttling (KIP-219): the answer leaves at once, then nothing is read for a while."""
+        if connection.closed or for_ms <= 0:
+            return
+
+        def unmute() -> None:
+            connection.muted = False
+            self._watch(connection)
+
+        connection.muted = True
+        self._watch(connection)
+        self.timers.set(self.clock.monotonic_ms() + for_ms, unmute)
+
+    # -- closing -------------------------------------------------------------------------------------------
+
+    def drop(self, connection: Connection, reason: str) -> None:
+        """Closes a connection whose peer broke the protocol, with one line in the log."""
+        if not connection.closed:
+            log.warning("closed %s: %s", connection, reason)
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        _, application = self._connections.pop(connection.fd)
+        self._held_bytes -= connection.cutter.pending_bytes
+        self._poller.unregister(connection.fd)
+        self._ready.pop(connection, None)
+        left = self._per_host[connection.peer_host] - 1
+        if left:
+            self._per_host[connection.peer_host] = left
+        else:
+            del self._per_host[connection.peer_host]
+        connection.close()
+        application.disconnected(connection)
+
+    def _sweep(self) -> None:
+        """Ends what is idle for too long, and frames that never get whole."""
+        now_ms = self.clock.monotonic_ms()
+        self.timers.set(now_ms + _SWEEP_MS, self._sweep)
+        idle_ms_max = self._options.idle_ms_max
+        idle_since_ms = now_ms - idle_ms_max if idle_ms_max >= 0 else -1
+        for connection, _ in list(self._connections.values()):
+            if connection.frame_began_ms is not None:
+                if connection.frame_began_ms < now_ms - FRAME_ARRIVAL_MS_MAX:
+                    self.drop(
+                        connection,
+                        f"a request was begun but not finished in {FRAME_ARRIVAL_MS_MAX // 1000} s",
+                    )
+            elif connection.last_active_ms < idle_since_ms and not connection.pending:
+                log.debug("%s: idle, closed", connection)
+                self._close(connection)
+
+    def _drop_slowest(self) -> None:
+        """Too many bytes of unfinished requests: the one that has been arriving for longest makes room."""
+        unfinished = [known for known, _ in self._connections.values() if known.frame_began_ms is not None]
+        slowest = min(unfinished, key=lambda connection: connection.frame_began_ms or 0)
+        self.drop(slowest, "unfinished requests of all connections exceed queued.max.request.bytes")
+
+    # -- shutdown ------------------------------------------------------------------------------------------
+
+    def stop_reading(self) -> None:
+        """No further request is taken; answers still leave."""
+        self._reading = False
+        for connection, _ in self._connections.values():
+            self._watch(connection)
+
+    @property
+    def answers_outstanding(self) -> bool:
+        return any(
+            connection.pending or connection.has_output for connection, _ in self._connections.values()
+        )
+
+    def close(self) -> None:
+        self.stop_listening()
+        for connection, _ in list(self._connections.values()):
+            self._close(connection)
+        self._waker_in.close()
+        self._waker_out.close()
+        self._poller.close()

@@ -1,0 +1,110 @@
+"""The visible list of what this broker answers: API, version range, handler, and the permission it needs.
+
+A version is listed only when every field of it is honoured. Produce says 0 because librdkafka looks there
+for compression support (KAFKA-18659); versions 0 to 2 themselves are refused with an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ottla.model.metrics import Counter, Histogram, Registry
+from ottla.protocol import apis
+from ottla.protocol.apis import Api
+from ottla.protocol.fields import Message
+from ottla.security.authorizer import Operation, ResourceType
+from ottla.server.exchange import Exchange
+from ottla.server.handlers import (
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from ottla.server.services import Services
+
+Handler = Callable[[Exchange[Any], Services], Message | None]
+GroupHandler = Callable[[list[Exchange[Any]], Services], None]
+
+
+class ApiMetrics:
+    __slots__ = ("count", "errors", "time")
+
+    def __init__(self, registry: Registry, name: str) -> None:
+        self.count: Counter = registry.counter(f"requests.{name}.count")
+        self.errors: Counter = registry.counter(f"requests.{name}.errors")
+        self.time: Histogram = registry.histogram(f"requests.{name}.time")
+
+
+class Route:
+    """How one API is served: request by request, or all of a turn together (`handle_turn`)."""
+
+    __slots__ = ("api", "handle", "handle_turn", "metrics", "operation", "resource", "versions")
+
+    def __init__(
+        self,
+        api: Api,
+        versions: tuple[int, int],
+        operation: Operation,
+        resource: ResourceType,
+        handle: Handler | None = None,
+        handle_turn: GroupHandler | None = None,
+    ) -> None:
+        assert api.versions[1] >= versions[1], api.name
+        self.api = api
+        self.versions = versions  # as ApiVersions tells them
+        self.operation = operation  # what the peer must be allowed to do …
+        self.resource = resource  # … to resources of this type
+        self.handle = handle
+        self.handle_turn = handle_turn
+        self.metrics: ApiMetrics  # set when a broker's routes are made
+
+
+def all_routes() -> list[Route]:
+    op, on = Operation, ResourceType
+    return [
+        Route(apis.PRODUCE, (0, 13), op.WRITE, on.TOPIC, handle_turn=produce.handle_turn),
+        Route(apis.FETCH, (4, 18), op.READ, on.TOPIC, fetch.handle),
+        Route(apis.LIST_OFFSETS, (1, 11), op.DESCRIBE, on.TOPIC, list_offsets.handle),
+        Route(apis.METADATA, (0, 13), op.DESCRIBE, on.TOPIC, metadata.handle),
+        Route(apis.FIND_COORDINATOR, (0, 6), op.DESCRIBE, on.GROUP, find_coordinator.handle),
+        Route(apis.API_VERSIONS, (0, 4), op.ANY, on.ANY, api_versions.handle),
+        Route(apis.CREATE_TOPICS, (2, 7), op.CREATE, on.TOPIC, create_topics.handle),
+        Route(apis.DELETE_TOPICS, (1, 6), op.DELETE, on.TOPIC, delete_topics.handle),
+        Route(apis.DELETE_RECORDS, (0, 2), op.DELETE, on.TOPIC, delete_records.handle),
+        Route(apis.INIT_PRODUCER_ID, (0, 5), op.IDEMPOTENT_WRITE, on.CLUSTER, init_producer_id.handle),
+        Route(apis.OFFSET_FOR_LEADER_EPOCH, (2, 4), op.DESCRIBE, on.TOPIC, offset_for_leader_epoch.handle),
+        Route(apis.DESCRIBE_CONFIGS, (1, 4), op.DESCRIBE_CONFIGS, on.TOPIC, describe_configs.handle),
+        Route(apis.ALTER_CONFIGS, (0, 2), op.ALTER_CONFIGS, on.TOPIC, alter_configs.handle),
+        Route(apis.DESCRIBE_LOG_DIRS, (1, 4), op.DESCRIBE, on.CLUSTER, describe_log_dirs.handle),
+        Route(apis.CREATE_PARTITIONS, (0, 3), op.ALTER, on.TOPIC, create_partitions.handle),
+        Route(
+            apis.INCREMENTAL_ALTER_CONFIGS,
+            (0, 1),
+            op.ALTER_CONFIGS,
+            on.TOPIC,
+            incremental_alter_configs.handle,
+        ),
+        Route(apis.DESCRIBE_CLUSTER, (0, 2), op.DESCRIBE, on.CLUSTER, describe_cluster.handle),
+        Route(
+            apis.LIST_CONFIG_RESOURCES, (0, 1), op.DESCRIBE_CONFIGS, on.CLUSTER, list_config_resources.handle
+        ),
+        Route(
+            apis.DESCRIBE_TOPIC_PARTITIONS, (0, 0), op.DESCRIBE, on.TOPIC, describe_topic_partitions.handle
+        ),
+    ]

@@ -1,0 +1,81 @@
+"""Deadlines fire once, in order, and cost nothing when cancelled."""
+
+from __future__ import annotations
+
+import random
+
+from ottla.server.timers import Timers
+
+
+def test_timers_fire_in_order_of_deadline_then_of_setting() -> None:
+    timers = Timers()
+    fired: list[str] = []
+    timers.set(20, lambda: fired.append("late"))
+    timers.set(10, lambda: fired.append("first"))
+    timers.set(10, lambda: fired.append("second"))
+    assert timers.next_deadline_ms() == 10
+    timers.fire(9)
+    assert fired == []
+    timers.fire(10)
+    assert fired == ["first", "second"]
+    timers.fire(1_000)
+    assert fired == ["first", "second", "late"]
+    assert timers.next_deadline_ms() is None
+
+
+def test_a_cancelled_timer_never_fires_and_leaves_the_heap() -> None:
+    timers = Timers()
+    fired: list[int] = []
+    handles = [timers.set(deadline, lambda d=deadline: fired.append(d)) for deadline in range(1_000)]
+    for handle in handles[:990]:
+        timers.cancel(handle)
+        timers.cancel(handle)  # twice is harmless
+    assert len(timers) == 10
+    assert len(timers._heap) < 200
+    timers.fire(10_000)
+    assert fired == list(range(990, 1_000))
+
+
+def test_an_action_may_cancel_another_that_is_due_in_the_same_round() -> None:
+    timers = Timers()
+    fired: list[str] = []
+    victim = None
+
+    def first() -> None:
+        fired.append("first")
+        assert victim is not None
+        timers.cancel(victim)
+
+    timers.set(1, first)
+    victim = timers.set(1, lambda: fired.append("victim"))
+    timers.fire(1)
+    timers.fire(2)
+    assert fired == ["first"]
+    assert len(timers) == 0
+
+
+def test_any_sequence_of_set_cancel_and_fire_equals_a_sorted_list() -> None:
+    for seed in range(50):
+        choose = random.Random(seed)
+        timers = Timers()
+        fired: list[int] = []
+        waiting: dict[int, tuple[int, object]] = {}
+        now = 0
+        for number in range(300):
+            action = choose.random()
+            if action < 0.5:
+                deadline = now + choose.randrange(50)
+                waiting[number] = (deadline, timers.set(deadline, lambda n=number: fired.append(n)))
+            elif action < 0.8 and waiting:
+                number = choose.choice(list(waiting))
+                timers.cancel(waiting.pop(number)[1])  # type: ignore[arg-type]
+            else:
+                now += choose.randrange(20)
+                fired.clear()
+                timers.fire(now)
+                due = sorted((deadline, n) for n, (deadline, _) in waiting.items() if deadline <= now)
+                assert fired == [n for _, n in due]
+                for _, n in due:
+                    del waiting[n]
+            assert len(timers) == len(waiting)
+            assert timers.next_deadline_ms() == min((d for d, _ in waiting.values()), default=None)
