@@ -73,7 +73,7 @@ def test_a_field_within_an_array_is_named_with_its_path() -> None:
 @pytest.mark.parametrize(
     ("message", "version", "field"),
     [
-        (FetchRequest(max_wait_ms=2**31), 4, "max_wait_ms|topics"),
+        (FetchRequest(max_wait_ms=2**31), 4, "replica_id to topics"),
         (FetchRequest(rack_id=None), 12, "rack_id"),  # type: ignore[arg-type]
         (MetadataRequest(topics=None), 0, "topics"),
         (MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32_768)]), 1, r"topics\.name"),

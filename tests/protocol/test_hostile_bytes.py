@@ -142,6 +142,14 @@ def test_too_many_tagged_fields_are_refused_unread(count: int) -> None:
             decode(message_type, version, head + write_uvarint(count) + bytes(100_000))
 
 
+def test_tagged_fields_of_all_structs_of_a_message_have_one_limit() -> None:
+    """Skipping one takes no memory, but time."""
+    topic = b"\x02t" + write_uvarint(TAGGED_FIELDS_MAX) + bytes(2 * TAGGED_FIELDS_MAX)
+    topics = ARRAY_ELEMENTS_MAX // TAGGED_FIELDS_MAX
+    with pytest.raises(Malformed, match=r"topics at byte .*tagged fields are more than"):
+        decode(MetadataRequest, 9, write_uvarint(topics + 1) + topic * topics + bytes(4))
+
+
 def test_unknown_tagged_fields_are_skipped() -> None:
     tags = b"\x02" + b"\x05\x03abc" + write_uvarint(4000) + b"\x00"
     name = b"\x02x\x02y"

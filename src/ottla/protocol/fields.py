@@ -142,6 +142,9 @@ class MessageType(type):
         flexible_since: int | None = None,
     ) -> MessageType:
         names = tuple(namespace.get("__annotations__", ())) if bases else ()
+        for field in names:
+            if field not in namespace:
+                raise TypeError(f"{name}.{field} needs a default")
         defaults = {field: namespace.pop(field) for field in names}
         namespace["__slots__"] = names
         if bases:

@@ -10,6 +10,7 @@ import struct
 from typing import NamedTuple
 
 from ottla.model.errors import Malformed
+from ottla.model.limits import TAGGED_FIELDS_MAX
 from ottla.protocol.apis import APIS, Api
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.fields import Message
@@ -52,7 +53,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
             tags = frame[position]
             position += 1
             if tags:
-                position = skip_tags(frame, position, tags)
+                position, _ = skip_tags(frame, position, tags, TAGGED_FIELDS_MAX)
     except (struct.error, IndexError):
         raise Malformed(f"request header: the frame of {len(frame)} bytes ends within it") from None
     except UnicodeDecodeError:
@@ -91,7 +92,7 @@ def decode_response(api: Api, version: int, frame: Buffer) -> tuple[int, Message
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
         position = _CORRELATION_ID.size
         if api.response_header_version(version):
-            position = skip_tags(frame, position + 1, frame[position])
+            position, _ = skip_tags(frame, position + 1, frame[position], TAGGED_FIELDS_MAX)
     except (struct.error, IndexError, ValueError) as error:
         raise Malformed(f"response header of {api.name} v{version}: {error}") from None
     message, _ = decode(api.response, version, frame, position)

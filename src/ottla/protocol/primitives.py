@@ -104,13 +104,13 @@ def refuse_uuid(value: bytes) -> NoReturn:
     raise ValueError(f"an id has 16 bytes, not {len(value)}")
 
 
-def read_tag_count(data: Buffer, position: int, first: int) -> tuple[int, int]:
-    """How many tagged fields follow, and where."""
+def read_tag_count(data: Buffer, position: int, first: int, left: int) -> tuple[int, int]:
+    """How many tagged fields follow, and where; `left` is what the message may still have in all."""
     count = first
     if first > 0x7F:
         count, position = read_uvarint(data, position, first)
-    if count > TAGGED_FIELDS_MAX:
-        raise ValueError(f"{count} tagged fields are more than {TAGGED_FIELDS_MAX}")
+    if count > TAGGED_FIELDS_MAX or count > left:
+        raise ValueError(f"{count} tagged fields are more than {min(TAGGED_FIELDS_MAX, left)}")
     return count, position
 
 
@@ -129,12 +129,12 @@ def read_tag(data: Buffer, position: int) -> tuple[int, int, int]:
     return tag, position, position + length
 
 
-def skip_tags(data: Buffer, position: int, first: int) -> int:
-    """The position after a section of tagged fields none of which is known."""
-    count, position = read_tag_count(data, position, first)
+def skip_tags(data: Buffer, position: int, first: int, left: int) -> tuple[int, int]:
+    """The position after a section of tagged fields none of which is known, and what is then left."""
+    count, position = read_tag_count(data, position, first, left)
     for _ in range(count):
         _, _, position = read_tag(data, position)
-    return position
+    return position, left - count
 
 
 def unpack_array(letter: str, size: int, count: int, data: Buffer, position: int) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ from ottla.protocol.fields import (
     WireType,
     fields_of,
 )
-from ottla.protocol.source import Source
+from ottla.protocol.source import Run, Source
 
 
 def has_records(message_type: type[Message], version: int) -> bool:
@@ -68,9 +68,7 @@ class ReaderSource:
         self.flexible = flexible
         self.keeps_view = has_records(message_type, version)
         self.source = Source("def read(data, pos):", self._constants())
-        # Fixed-size values not unpacked yet: struct letters and where each goes.
-        self._letters = ""
-        self._targets: list[str] = []
+        self._pending = Run()  # not unpacked yet
         self._write_function(message_type)
 
     @staticmethod
@@ -107,21 +105,17 @@ class ReaderSource:
             source.line("raise malformed(error, pos) from None")
 
     def _fixed(self, letter: str, target: str) -> None:
-        self._letters += letter
-        self._targets.append(target)
+        self._pending = self._pending.plus(letter, (target,), self.source.field)
 
     def _flush(self) -> None:
-        if not self._letters:
-            return
-        if self._letters == "B":
-            self.source.line(f"{self._targets[0]} = data[pos]; pos += 1")
-        else:
-            unpack = self.source.struct_method(self._letters, "unpack_from")
-            targets = ", ".join(self._targets)
-            size = struct.calcsize(">" + self._letters)
-            self.source.line(f"{targets}, = {unpack}(data, pos); pos += {size}")
-        self._letters = ""
-        self._targets = []
+        letters, targets, fields = self._pending
+        self._pending = Run()
+        if letters == "B":
+            self.source.line(f"{targets[0]} = data[pos]; pos += 1", fields)
+        elif letters:
+            unpack = self.source.struct_method(letters, "unpack_from")
+            size = struct.calcsize(">" + letters)
+            self.source.line(f"{', '.join(targets)}, = {unpack}(data, pos); pos += {size}", fields)
 
     def _struct(self, message_type: type[Message]) -> str:
         """Read a struct; the variable that holds it. Values go straight into its slots."""
@@ -244,10 +238,10 @@ class ReaderSource:
         self._fixed("B", first)
         self._flush()
         if not tags:
-            source.line(f"if {first}: pos = skip_tags(data, pos, {first})")
+            source.line(f"if {first}: pos, left = skip_tags(data, pos, {first}, left)")
             return
         with source.block(f"if {first}:"):
-            source.line(f"{first}, pos = read_tag_count(data, pos, {first})")
+            source.line(f"{first}, pos = read_tag_count(data, pos, {first}, left); left -= {first}")
             with source.block(f"for _ in range({first}):"):
                 self._tagged_value(tags, struct_name)
 

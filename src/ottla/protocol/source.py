@@ -6,9 +6,20 @@ The last is what makes errors exact at no cost: a failing line number names the 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class Run(NamedTuple):
+    """Fixed-size values that stand together on the wire, and are packed or unpacked in one call."""
+
+    letters: str = ""
+    places: tuple[str, ...] = ()  # what is packed, or where it is unpacked to; pad bytes have none
+    fields: tuple[str, ...] = ()  # for the message of an error
+
+    def plus(self, letters: str, places: tuple[str, ...], field: str) -> Run:
+        return Run(self.letters + letters, self.places + places, (*self.fields, field))
 
 
 class Source:
@@ -23,9 +34,16 @@ class Source:
         self._names = 0
         self._structs: dict[tuple[str, str], str] = {}
 
-    def line(self, text: str) -> None:
+    @property
+    def field(self) -> str:
+        """The path of the field that lines are for."""
+        return ".".join(self._field)
+
+    def line(self, text: str, fields: Sequence[str] = ()) -> None:
+        """Add a line for the current field, or for a run of several."""
+        first, last = (fields[0], fields[-1]) if fields else (self.field, self.field)
         self._lines.append(" " * self._depth + text)
-        self.field_by_line[len(self._lines)] = ".".join(self._field)
+        self.field_by_line[len(self._lines)] = first if first == last else f"{first} to {last}"
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:

@@ -24,7 +24,7 @@ from ottla.protocol.fields import (
     WireType,
     fields_of,
 )
-from ottla.protocol.source import Source
+from ottla.protocol.source import Run, Source
 
 SHORT_ARRAY_END = 4
 """Arrays of numbers shorter than this are packed together with what stands before them; replica lists are."""
@@ -37,9 +37,7 @@ class WriterSource:
         self.version = version
         self.flexible = flexible
         self.source = Source("def write(message):", self._constants())
-        # Values not packed yet: struct letters and the expressions that fill them ("x" takes none).
-        self._letters = ""
-        self._expressions: list[str] = []
+        self._pending = Run()  # not packed yet
         # The list that parts go to; tagged values have their own, because their length comes first.
         self._parts = "parts"
         self._write_function(message_type)
@@ -70,23 +68,17 @@ class WriterSource:
         with source.block("except (AttributeError, TypeError, ValueError, struct_error) as error:"):
             source.line("raise unencodable(error) from error")
 
-    def _fixed(self, letter: str, expression: str | None = None) -> None:
-        self._letters += letter
-        if expression is not None:
-            self._expressions.append(expression)
+    def _fixed(self, letter: str, *expressions: str) -> None:
+        self._pending = self._pending.plus(letter, expressions, self.source.field)
 
     def _flush(self) -> None:
-        self._emit(self._letters, self._expressions)
-        self._letters, self._expressions = "", []
-
-    def _emit(self, letters: str, expressions: list[str]) -> None:
-        if not letters:
-            return
-        if not expressions:
+        letters, expressions, fields = self._pending
+        self._pending = Run()
+        if expressions:
+            pack = self.source.struct_method(letters, "pack")
+            self.source.line(f"{self._parts}.append({pack}({', '.join(expressions)}))", fields)
+        elif letters:
             self.source.line(f"{self._parts}.append({bytes(len(letters))!r})")
-            return
-        pack = self.source.struct_method(letters, "pack")
-        self.source.line(f"{self._parts}.append({pack}({', '.join(expressions)}))")
 
     def _struct(self, owner: str, message_type: type[Message]) -> None:
         tags = []
@@ -163,10 +155,10 @@ class WriterSource:
 
     def _either(self, variable: str, write_null: Callable[[], None], write: Callable[[], None]) -> None:
         """Two branches, each of which packs what is pending."""
-        letters, expressions = self._letters, self._expressions
+        pending = self._pending
         for head, branch in ((f"if {variable} is None:", write_null), ("else:", write)):
             with self.source.block(head):
-                self._letters, self._expressions = letters, list(expressions)
+                self._pending = pending
                 branch()
                 self._flush()
 
@@ -179,15 +171,16 @@ class WriterSource:
             return
         biased = source.name("n")
         source.line(f"{biased} = {length} + 1")
-        letters, expressions = self._letters, self._expressions
-        self._letters, self._expressions = "", []
+        pending = self._pending
         with source.block(f"if {biased} < 128:"):
-            if letters:
-                self._emit(letters + "B", [*expressions, biased])
+            if pending.letters:
+                self._fixed("B", biased)
+                self._flush()
             else:
                 source.line(f"{self._parts}.append(VARINT_BYTES[{biased}])")
         with source.block("else:"):
-            self._emit(letters, expressions)
+            self._pending = pending
+            self._flush()
             source.line(f"{self._parts}.append({continuation}({biased}))")
 
     def _text(self, variable: str) -> None:
@@ -221,15 +214,21 @@ class WriterSource:
 
     def _fixed_array(self, variable: str, count: str, element: Fixed) -> None:
         source = self.source
-        letters, expressions = self._letters, self._expressions
+        pending = self._pending
         for length in range(SHORT_ARRAY_END if element != UUID else 1):
             with source.block(f"{'elif' if length else 'if'} {count} == {length}:"):
                 items = [f"item_{index}" for index in range(length)]
                 if items:
                     source.line(f"{', '.join(items)}, = {variable}")
-                head, value = ("B", length + 1) if self.flexible else ("i", length)
-                self._emit(letters + head + element.letter * length, [*expressions, str(value), *items])
+                self._pending = pending
+                if self.flexible:
+                    self._fixed("B", str(length + 1))
+                else:
+                    self._fixed("i", str(length))
+                self._fixed(element.letter * length, *items)
+                self._flush()
         with source.block("else:"):
+            self._pending = pending
             self._length(count, "i")
             source.line(f"{self._parts}.append(pack_array({element.letter!r}, {variable}))")
 
@@ -241,13 +240,12 @@ class WriterSource:
         if not tags:
             self._fixed("x")
             return
-        pending = self._letters, self._expressions
-        self._letters, self._expressions = "", []
+        pending, self._pending = self._pending, Run()
         tagged = self._variable("tagged", "[]")
         for field in sorted(tags, key=lambda field: field.tag or 0):
             with self.source.serving(field.name):
                 self._tag(field, f"{owner}.{field.name}", tagged)
-        self._letters, self._expressions = pending
+        self._pending = pending
         self._fixed("B", f"len({tagged})")
         self._flush()
         self.source.line(f"{self._parts} += {tagged}")
