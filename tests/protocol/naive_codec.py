@@ -1,4 +1,4 @@
-"""The encoding as the protocol guide states it, one value at a time: slow, and simple enough to be trusted."""
+"""The encoding as the protocol guide states it, one value at a time: slow, but simple enough to trust."""
 
 from __future__ import annotations
 
