@@ -30,8 +30,10 @@ CODEC_NAMES = {codec.name.lower(): codec for codec in Codec}
 """By the names that `compression.type` knows ("producer" is no codec: it means whatever comes)."""
 
 _FIRST_GUESS_BYTES_MIN = 64 * KIB
-_FIRST_GUESS_RATIO = 8
+_FIRST_GUESS_RATIO = 4
 _GROWTH = 4  # tries after a wrong guess start anew, so few large steps are cheaper than many small ones
+
+_TOO_SMALL = "failed to write whole buffer"  # Rust's words for it; everything else is broken input
 
 _SNAPPY_BLOCK_BYTES = 32 * KIB  # what snappy-java writes
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -88,10 +90,7 @@ def _check_bound(size: int, bytes_max: int) -> None:
 def _decompress_growing(
     decompress_into: Callable[[Bytes, bytearray], int], data: Bytes, bytes_max: int, first_guess: int | None
 ) -> memoryview:
-    """Tries with a buffer of the guessed size, then with larger ones up to `bytes_max`.
-
-    A buffer that is too small and broken input fail alike; broken input fails early in every try.
-    """
+    """Tries with a buffer of the guessed size, then with larger ones up to `bytes_max`."""
     if first_guess is None:
         first_guess = max(_FIRST_GUESS_BYTES_MIN, _FIRST_GUESS_RATIO * len(data))
     size = min(first_guess, bytes_max)
@@ -100,8 +99,11 @@ def _decompress_growing(
         try:
             return memoryview(room)[: decompress_into(data, room)]
         except cramjam.DecompressionError as error:
+            if _TOO_SMALL not in str(error):
+                raise CorruptRecords(f"decompression failed: {error}") from error
             if size == bytes_max:
-                raise CorruptRecords(f"decompression within {bytes_max} bytes failed: {error}") from error
+                raise CorruptRecords(f"more than {bytes_max} bytes are not decompressed") from error
+        del room  # before the next one is there: the bound holds for both together
         size = min(max(size * _GROWTH, _FIRST_GUESS_BYTES_MIN), bytes_max)
 
 
@@ -161,6 +163,8 @@ def _decompress_snappy(data: memoryview, bytes_max: int) -> memoryview:
 
 
 def _xerial_blocks(data: memoryview) -> list[memoryview]:
+    if len(data) < len(_XERIAL_HEADER):
+        raise CorruptRecords(f"{len(data)} bytes are no snappy stream")
     blocks = []
     position = len(_XERIAL_HEADER)
     while position < len(data):

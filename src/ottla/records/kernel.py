@@ -422,7 +422,8 @@ def _start(out: bytearray) -> Room:
 def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int, int]:
     """The bytes of `records` (tuples of offset, timestamp, key, value, headers), counted from `base_offset`.
 
-    (bytes, last offset delta, first timestamp, largest one). Offsets must grow; a timestamp is -1 or more.
+    (bytes, last offset delta, first timestamp, largest one). Offsets must grow; a timestamp is -1 or more,
+    and less than INT64_MAX, so that the difference of any two is an int64.
     """
     if base_offset < 0:
         raise ValueError(f"no batch starts at offset {base_offset}")
@@ -441,7 +442,7 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
     value: bytes | None
     flat: list[Any] = []
     for offset, timestamp, key, value, headers in records:
-        if offset < base_offset or timestamp < NO_TIMESTAMP:
+        if offset < base_offset or timestamp < NO_TIMESTAMP or timestamp == INT64_MAX:
             raise ValueError(
                 f"offset {offset}, timestamp {timestamp} in a batch that starts at {base_offset}"
             )
