@@ -217,6 +217,7 @@ class Broker:
                 topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled
             )
             partition.in_sync_count = len(image.isr)
+            partition.replica_count = len(image.replicas)
             self.partitions.add(partition)
 
     def _find_log(self, place: TopicPartition, topic: TopicImage) -> PartitionLog | None:

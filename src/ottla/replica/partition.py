@@ -37,7 +37,7 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 class Partition:
     __slots__ = (
         "_high_watermark", "_signal", "config", "deleted", "in_sync_count", "index", "leader_epoch", "log",
-        "rules", "topic", "topic_id",
+        "replica_count", "rules", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -49,6 +49,7 @@ class Partition:
         self.log = log
         self.leader_epoch = leader_epoch
         self.in_sync_count = 1  # replicas that hold everything up to the high watermark, this one included
+        self.replica_count = 1  # in sync or not
         self.deleted = False  # the topic is gone; parked requests that still hold us must fail
         self._signal = signal  # tells whoever waits what happened here
         self._high_watermark = log.log_start_offset
@@ -86,6 +87,15 @@ class Partition:
             assert log.log_start_offset <= safe <= log.log_end_offset, (str(self), safe)
             self._signal(self, Event.HIGH_WATERMARK)
             self._signal(self, Event.LAST_STABLE)
+
+    def check_in_sync(self) -> None:
+        """acks=all needs enough replicas in sync; never more than the partition has, as in Kafka 4."""
+        needed = min(self.config.min_insync_replicas, self.replica_count)
+        if self.in_sync_count < needed:
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self} has {self.in_sync_count} replicas in sync, min.insync.replicas asks for {needed}",
+            )
 
     # -- writing -------------------------------------------------------------------------------------------
 

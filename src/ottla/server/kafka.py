@@ -116,11 +116,8 @@ class KafkaApplication:
             if not first <= header.api_version <= min(last, route.versions[1]):
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
-            request, end = reader(route.api.request, header.api_version)(frame, position)
-            if end != len(frame):
-                raise Malformed(
-                    f"{route.api.name} v{header.api_version} is followed by {len(frame) - end} more bytes"
-                )
+            # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
+            request, _ = reader(route.api.request, header.api_version)(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")

@@ -1,1 +1,5 @@
-"""For tests of users and our own: real brokers in processes of their own, started in a tenth of a second."""
+"""For tests of users and our own: real brokers in processes of their own, started in a fraction of a second."""
+
+from ottla.testing.broker_process import BrokerDied, BrokerProcess
+
+__all__ = ["BrokerDied", "BrokerProcess"]

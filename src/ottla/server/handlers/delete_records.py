@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.fields import Message
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -17,12 +18,23 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.server.exchange import Exchange
+from ottla.server.visibility import answer_when_visible
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(exchange: Exchange[DeleteRecordsRequest], services: Services) -> DeleteRecordsResponse:
+def handle(exchange: Exchange[DeleteRecordsRequest], services: Services) -> Message | None:
+    asked = [
+        services.partitions.named(topic.name, partition.partition_index)
+        for topic in exchange.request.topics
+        for partition in topic.partitions
+    ]
+    found = [partition for partition in asked if partition is not None]
+    return answer_when_visible(exchange, services, found, lambda: _response(exchange, services))
+
+
+def _response(exchange: Exchange[DeleteRecordsRequest], services: Services) -> DeleteRecordsResponse:
     topics = []
     for topic in exchange.request.topics:
         results = []

@@ -23,6 +23,7 @@ from ottla.model.offsets import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
 )
+from ottla.protocol.fields import Message
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -32,6 +33,7 @@ from ottla.protocol.messages.list_offsets import (
 )
 from ottla.replica.partition import Partition
 from ottla.server.exchange import Exchange
+from ottla.server.visibility import answer_when_visible
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -50,7 +52,18 @@ _SPECIAL_SINCE = {
 }
 
 
-def handle(exchange: Exchange[ListOffsetsRequest], services: Services) -> ListOffsetsResponse:
+def handle(exchange: Exchange[ListOffsetsRequest], services: Services) -> Message | None:
+    asked = [
+        services.partitions.named(topic.name, partition.partition_index)
+        for topic in exchange.request.topics
+        for partition in topic.partitions
+        if partition.timestamp not in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP)
+    ]
+    found = [partition for partition in asked if partition is not None]
+    return answer_when_visible(exchange, services, found, lambda: _response(exchange, services))
+
+
+def _response(exchange: Exchange[ListOffsetsRequest], services: Services) -> ListOffsetsResponse:
     topics = []
     for topic in exchange.request.topics:
         answers = []

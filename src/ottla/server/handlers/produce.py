@@ -136,12 +136,8 @@ def _check_batch(
     acks = exchange.request.acks
     if acks not in _ACKS:
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1 (all), not {acks}")
-    if acks == -1 and partition.in_sync_count < partition.config.min_insync_replicas:
-        raise Refused(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            f"{partition} has {partition.in_sync_count} replicas in sync, "
-            f"min.insync.replicas is {partition.config.min_insync_replicas}",
-        )
+    if acks == -1:
+        partition.check_in_sync()
     records = data.records
     assert records is None or isinstance(records, memoryview)
     batch = check_produced(records, exchange.version, partition.rules, now_ms)
