@@ -204,3 +204,5 @@ def _make_durable(files: Files, directory: str, found: Recovered) -> None:
         handle.sync()
         handle.close()
     files.sync_directory(directory)
+    # The process that made the directory may have been killed before its name was durable.
+    files.sync_directory(os.path.dirname(directory))
