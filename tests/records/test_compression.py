@@ -196,11 +196,8 @@ def test_a_zstd_window_beyond_the_bound_is_refused() -> None:
     assert decompress(Codec.ZSTD, window_of_128_mib, 128 * MIB) == b""
 
 
-@CODECS
-def test_lying_small_sizes_do_not_hide_the_content(codec: Codec) -> None:
-    """A first frame that declares little, with a large one behind it."""
-    if codec == Codec.SNAPPY:
-        pytest.skip("every block of snappy declares its own size")
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.LZ4, Codec.ZSTD])
+def test_a_first_frame_that_declares_little_hides_nothing(codec: Codec) -> None:
     packed = bytes(compress(codec, b"x")) + bytes(compress(codec, DATA))
     assert decompress(codec, packed, len(DATA) + 1) == b"x" + DATA
 
