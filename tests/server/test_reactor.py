@@ -1,4 +1,4 @@
-"""The loop itself, with an application that echoes frames: order, back-pressure, limits, and its own errors."""
+"""The loop itself, with an application that echoes frames: order, back-pressure, limits."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 
-from ottla.server.timers import Timers
+import pytest
+
+from ottla.server.timers import Timer, Timers
 
 
 def test_timers_fire_in_order_of_deadline_then_of_setting() -> None:
@@ -54,28 +56,26 @@ def test_an_action_may_cancel_another_that_is_due_in_the_same_round() -> None:
     assert len(timers) == 0
 
 
-def test_any_sequence_of_set_cancel_and_fire_equals_a_sorted_list() -> None:
-    for seed in range(50):
-        choose = random.Random(seed)
-        timers = Timers()
-        fired: list[int] = []
-        waiting: dict[int, tuple[int, object]] = {}
-        now = 0
-        for number in range(300):
-            action = choose.random()
-            if action < 0.5:
-                deadline = now + choose.randrange(50)
-                waiting[number] = (deadline, timers.set(deadline, lambda n=number: fired.append(n)))
-            elif action < 0.8 and waiting:
-                number = choose.choice(list(waiting))
-                timers.cancel(waiting.pop(number)[1])  # type: ignore[arg-type]
-            else:
-                now += choose.randrange(20)
-                fired.clear()
-                timers.fire(now)
-                due = sorted((deadline, n) for n, (deadline, _) in waiting.items() if deadline <= now)
-                assert fired == [n for _, n in due]
-                for _, n in due:
-                    del waiting[n]
-            assert len(timers) == len(waiting)
-            assert timers.next_deadline_ms() == min((d for d, _ in waiting.values()), default=None)
+@pytest.mark.parametrize("seed", range(50))
+def test_any_sequence_of_set_cancel_and_fire_equals_a_sorted_list(seed: int) -> None:
+    choose = random.Random(seed)
+    timers = Timers()
+    fired: list[int] = []
+    waiting: dict[int, Timer] = {}
+    now = 0
+    for number in range(300):
+        action = choose.random()
+        if action < 0.5:
+            waiting[number] = timers.set(now + choose.randrange(50), lambda n=number: fired.append(n))
+        elif action < 0.8 and waiting:
+            timers.cancel(waiting.pop(choose.choice(list(waiting))))
+        else:
+            now += choose.randrange(20)
+            fired.clear()
+            timers.fire(now)
+            due = sorted((timer.deadline_ms, n) for n, timer in waiting.items() if timer.deadline_ms <= now)
+            assert fired == [n for _, n in due]
+            for _, n in due:
+                del waiting[n]
+        assert len(timers) == len(waiting)
+        assert timers.next_deadline_ms() == min((each.deadline_ms for each in waiting.values()), default=None)

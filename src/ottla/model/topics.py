@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 import uuid
-from collections.abc import Iterable
 from typing import NamedTuple, NewType
 
 TopicId = NewType("TopicId", bytes)
@@ -40,19 +39,8 @@ def topic_name_problem(name: str) -> str | None:
     return None
 
 
-def colliding_topic(name: str, existing: Iterable[str]) -> str | None:
-    """The other topic whose name differs only in '.' against '_': metric names could not tell them apart."""
-    if "." not in name and "_" not in name:
-        return None
-    unified = name.replace(".", "_")
-    for other in existing:
-        if other != name and other.replace(".", "_") == unified:
-            return other
-    return None
-
-
 def new_topic_id() -> TopicId:
-    """A random id; ids whose text starts with '-' are drawn again, as Kafka does (they confuse command lines)."""
+    """A random id. One whose text starts with '-' would confuse command lines and is drawn again."""
     while True:
         raw = uuid.uuid4().bytes
         if raw not in (bytes(16), bytes(15) + b"\x01") and not topic_id_text(TopicId(raw)).startswith("-"):

@@ -14,7 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from ottla.log.files import FileRange
-from ottla.model.limits import RECEIVE_BYTES, REQUESTS_IN_FLIGHT_PER_CONNECTION
+from ottla.model.limits import (
+    FRAMES_PER_CONNECTION_AND_TURN,
+    RECEIVE_BYTES,
+    REQUESTS_IN_FLIGHT_PER_CONNECTION,
+)
 from ottla.model.listeners import Listener
 from ottla.protocol.codec import Chunk
 from ottla.protocol.frames import FrameCutter
@@ -43,8 +47,8 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_out", "_wake", "authenticated", "client_id", "closed", "control", "cutter", "fd",
-        "frame_began_ms", "interest", "last_active_ms", "listener", "muted", "peer_host", "peer_port",
+        "_file_sent", "_frames", "_out", "_wake", "authenticated", "client_id", "closed", "control", "cutter",
+        "fd", "frame_began_ms", "interest", "last_active_ms", "listener", "muted", "peer_host", "peer_port",
         "pending", "principal", "socket", "software",
     )  # fmt: skip
 
@@ -75,6 +79,7 @@ class Connection:
         self.closed = False
         self.frame_began_ms: int | None = None  # when the unfinished frame began
         self.last_active_ms = now_ms
+        self._frames: list[memoryview] = []  # whole, but not handled yet
         self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
         self._wake = wake  # tells the reactor that answers are ready
@@ -84,8 +89,18 @@ class Connection:
 
     # -- receiving ---------------------------------------------------------------------------------------
 
-    def receive(self, now_ms: int) -> tuple[list[memoryview], int]:
-        """Whole frames that have arrived, and how many bytes came. Raises PeerGone or Malformed."""
+    def take_frames(self) -> list[memoryview]:
+        """Frames to handle in this turn; the rest waits until there is room for more answers."""
+        count = min(FRAMES_PER_CONNECTION_AND_TURN, REQUESTS_IN_FLIGHT_PER_CONNECTION - len(self.pending))
+        if len(self._frames) <= count:
+            frames, self._frames = self._frames, []
+        else:
+            frames = self._frames[:count]
+            del self._frames[:count]
+        return frames
+
+    def receive(self, now_ms: int) -> int:
+        """Reads once and cuts frames; how many bytes came. Raises PeerGone or Malformed."""
         wanted = self.cutter.wanted()
         try:
             if wanted is None:
@@ -94,7 +109,7 @@ class Connection:
             else:
                 count = self.socket.recv_into(wanted)
         except (BlockingIOError, InterruptedError):
-            return [], 0
+            return 0
         except OSError as error:
             raise PeerGone(error.strerror or str(error)) from None
         if count == 0:
@@ -105,11 +120,21 @@ class Connection:
             self.frame_began_ms = None
         elif frames or self.frame_began_ms is None:
             self.frame_began_ms = now_ms
-        return frames, count
+        self._frames += frames
+        return count
+
+    @property
+    def has_frames(self) -> bool:
+        """Frames have arrived that were not handled yet."""
+        return bool(self._frames)
+
+    @property
+    def may_handle(self) -> bool:
+        return not (self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION)
 
     @property
     def may_read(self) -> bool:
-        return not (self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION)
+        return not self._frames and self.may_handle
 
     @property
     def has_output(self) -> bool:
@@ -203,6 +228,7 @@ class Connection:
             return
         self.closed = True
         self.socket.close()
+        self._frames.clear()
         self._out.clear()
         for answer in self.pending:
             answer.abandon()

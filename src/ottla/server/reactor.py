@@ -288,12 +288,19 @@ class Reactor:
         if known is None or not self._reading:
             return 0
         connection, application = known
-        if not connection.may_read:
+        if not connection.may_handle:
             self._watch(connection)
             return 0
+        count = 0 if connection.has_frames else self._read_socket(connection, now_ms)
+        frames = connection.take_frames()
+        if frames:
+            arrivals.setdefault(application, []).append((connection, frames))
+        return count
+
+    def _read_socket(self, connection: Connection, now_ms: int) -> int:
         held_bytes = connection.cutter.pending_bytes
         try:
-            frames, count = connection.receive(now_ms)
+            count = connection.receive(now_ms)
         except PeerGone as gone:
             log.debug("%s: %s", connection, gone)
             self._close(connection)
@@ -305,8 +312,6 @@ class Reactor:
         self._held_bytes += connection.cutter.pending_bytes - held_bytes
         if self._held_bytes > self._options.queued_request_bytes_max > 0:
             self._drop_slowest()
-        if frames:
-            arrivals.setdefault(application, []).append((connection, frames))
         return count
 
     # -- answering -----------------------------------------------------------------------------------------
@@ -331,6 +336,8 @@ class Reactor:
         """Tells the poller what we want of this connection now, when that changed."""
         if connection.closed:
             return
+        if connection.has_frames and connection.may_handle:
+            self._postponed.append(connection.fd)
         interest = READABLE if connection.may_read and self._reading else 0
         if connection.has_output:
             interest |= WRITABLE

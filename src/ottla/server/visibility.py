@@ -1,8 +1,8 @@
 """Waiting for what was written before a question to become visible, so that an answer never lags behind it.
 
-With acks=1 a producer hears from us before the disk does, and on a durable topic the high watermark follows a
-sync round later. Whoever then asks where the partition ends would be told a number from before the write. Such
-questions wait for the round under way, about a millisecond.
+With acks=1 a producer hears from us before the disk does, and on a durable topic the high watermark follows
+a sync round later. Whoever then asks where the partition ends would be told a number from before the write.
+Such questions wait for the round under way, about a millisecond.
 """
 
 from __future__ import annotations
