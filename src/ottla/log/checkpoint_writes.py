@@ -14,15 +14,17 @@ from ottla.log.files import Files
 class CheckpointWrites:
     """Files to replace; `run` may be taken to a worker thread. Content that is not the newest is skipped."""
 
-    __slots__ = ("_number", "_writer", "writes")
+    __slots__ = ("_number", "_writer", "is_done", "writes")
 
     def __init__(self, writer: CheckpointWriter, number: int, writes: list[tuple[str, bytes]]) -> None:
         self.writes = writes
+        self.is_done = False  # these or newer ones are on disk
         self._writer = writer
         self._number = number
 
     def run(self) -> None:
         self._writer.write(self._number, self.writes)
+        self.is_done = True
 
 
 class CheckpointWriter:

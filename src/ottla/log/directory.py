@@ -17,9 +17,9 @@ from ottla.log.deletions import Deletions, Removal
 from ottla.log.directory_properties import claim_directory
 from ottla.log.files import Files, Lock
 from ottla.log.flusher import Flusher
-from ottla.log.loading import LoadState, create_log, open_log
+from ottla.log.loading import Hints, create_log, open_log
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
-from ottla.log.partition_log import PartitionLog
+from ottla.log.partition_log import PartitionLog, Storage
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicId, TopicPartition
@@ -53,7 +53,10 @@ class LogDirectory:
             self.properties = claim_directory(files, self.path, cluster_id, node_id)
             self._pool = OpenFiles(files, open_files_max, files.filesystem_sync(self.path))
             self._deletions = Deletions(files)
+            self._storage = Storage(self._pool, self._deletions)
             self._checkpoints = CheckpointWriter(files)
+            # The last checkpoint begun, with the log starts in it, until it is written and acted on.
+            self._unsettled: tuple[CheckpointWrites, dict[TopicPartition, int]] | None = None
             self.was_clean = self._take_clean_marker()
             self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._read_offsets(checkpoints.LOG_START_OFFSETS)
@@ -98,7 +101,7 @@ class LogDirectory:
 
     def _load_one(self, partition: TopicPartition, config: TopicConfig, now_ms: int) -> None:
         directory = self._file(str(partition))
-        state = LoadState(
+        hints = Hints(
             self.was_clean, self._recovery_points.get(partition, 0), self._log_starts.get(partition, 0)
         )
         try:
@@ -107,12 +110,10 @@ class LogDirectory:
         except FileNotFoundError:
             _log.warning("%s has no %s", directory, checkpoints.PARTITION_METADATA)
         except CorruptData:
-            if state.recovery_point > 0:
+            if hints.recovery_point > 0:
                 raise
             _log.warning("%s was created just before a crash", directory)
-        self.logs[partition] = open_log(
-            self._pool, self._deletions, directory, partition, config, state, now_ms
-        )
+        self.logs[partition] = open_log(self._storage, directory, partition, config, hints, now_ms)
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         path = self._file(name)
@@ -142,7 +143,7 @@ class LogDirectory:
         self._files.make_directory(directory)
         metadata = self._files.create(os.path.join(directory, checkpoints.PARTITION_METADATA))
         metadata.append([checkpoints.encode_partition_metadata(topic_id)])
-        log = create_log(self._pool, self._deletions, directory, partition, config, metadata, now_ms)
+        log = create_log(self._storage, directory, partition, config, metadata, now_ms)
         self.logs[partition] = log
         self.topic_ids[partition] = topic_id
         return log
@@ -169,14 +170,24 @@ class LogDirectory:
         self._deletions.schedule([renamed], now_ms + delay_ms)
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
-        """Cut the log's end, with the recovery point on disk lowered before: cut is not damaged."""
-        if offset < self._recovery_points.get(log.topic_partition, 0):
-            self._recovery_points[log.topic_partition] = offset
-            self._checkpoints.begin([self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]).run()
+        """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""
+        lowest = log.segment_base(offset)  # the batch that spans `offset` goes too, so the end may be lower
+        partition = log.topic_partition
+        writes = []
+        for name, offsets in (
+            (checkpoints.RECOVERY_POINTS, self._recovery_points),
+            (checkpoints.LOG_START_OFFSETS, self._log_starts),
+        ):
+            if offsets.get(partition, 0) > lowest:
+                offsets[partition] = lowest
+                writes.append(self._encoded(name, offsets))
+        if writes:
+            self._checkpoints.begin(writes).run()
         log.truncate_to(offset, now_ms)
 
     def take_due_deletions(self, now_ms: int) -> Removal | None:
         """What was renamed long enough ago; the caller runs the removal, best in a worker thread."""
+        self.drop_expired(now_ms)
         return self._deletions.take_due(now_ms)
 
     # -- checkpoints ---------------------------------------------------------------------------------------
@@ -191,7 +202,7 @@ class LogDirectory:
             log.maybe_snapshot()
             if log.recovery_point > 0:
                 self._recovery_points[partition] = log.recovery_point
-            if log.log_start_offset > log.first_base_offset:
+            if log.log_start_offset > 0:
                 self._log_starts[partition] = log.log_start_offset
         writes = [
             self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points),
@@ -199,7 +210,19 @@ class LogDirectory:
         ]
         if high_watermarks is not None:
             writes.append(self._encoded(checkpoints.HIGH_WATERMARKS, high_watermarks))
-        return self._checkpoints.begin(writes)
+        begun = self._checkpoints.begin(writes)
+        self._unsettled = (begun, dict(self._log_starts))
+        return begun
+
+    def drop_expired(self, now_ms: int) -> None:
+        """Once the last checkpoint was written, the segments before the starts it holds can go."""
+        if self._unsettled is None or not self._unsettled[0].is_done:
+            return
+        log_starts, self._unsettled = self._unsettled[1], None
+        for partition, start_offset in log_starts.items():
+            log = self.logs.get(partition)
+            if log is not None and log.first_base_offset < start_offset <= log.log_start_offset:
+                log.drop_before(start_offset, now_ms)
 
     def _of_failed(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What is known of logs that could not be opened stays known."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import random
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
-from ottla.log.deletions import Deletions
 from ottla.log.files import FileHandle
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from ottla.log.open_files import OpenFiles
-from ottla.log.partition_log import PartitionLog
+from ottla.log.partition_log import LogState, PartitionLog, Storage
 from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
 from ottla.log.producer_state import ProducerStates
 from ottla.log.recovery import recover_segments
-from ottla.log.segment import Segment, create_segment, load_segment
+from ottla.log.segment import Segment, create_segment, load_segment, rename_deleted
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
@@ -26,80 +24,64 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, frozen=True)
-class LoadState:
-    """What is known about a partition from outside of its directory."""
+class Hints:
+    """What is known about a log from outside of its directory."""
 
-    was_clean: bool  # the last stop wrote everything: nothing needs to be checked
-    recovery_point: int = 0
+    was_clean: bool  # the last stop completed and synced everything: nothing needs to be checked
+    recovery_point: int = 0  # below it everything was synced
     log_start_offset: int = 0
 
 
 def open_log(
-    pool: OpenFiles,
-    deletions: Deletions,
+    storage: Storage,
     directory: str,
     topic_partition: TopicPartition,
     config: TopicConfig,
-    state: LoadState,
+    hints: Hints,
     now_ms: int,
 ) -> PartitionLog:
     """The log in `directory`. CorruptData: it needs a person; OSError: the disk does."""
-    files = pool.files
+    pool = storage.pool
     names = _usable_names(pool, directory)
-    segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
-    snapshots = ProducerSnapshots(files, directory, _offsets(names, file_names.SNAPSHOT))
     epochs = _load_epochs(pool, directory, names)
+    segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
+    _discard_before(pool, segments, hints.log_start_offset)
     for segment, following in pairwise(segments):
         segment.end_offset = following.base_offset
-
-    is_whole = state.was_clean
-    if not segments:
-        if state.recovery_point > state.log_start_offset:
-            raise CorruptData(f"{directory} holds no segment, but was synced up to {state.recovery_point}")
-        segments = [create_segment(pool, directory, state.log_start_offset)]
-        is_whole = False
-    elif state.was_clean:
-        segments[-1].end_offset = _end_offset(segments[-1])
-    else:
+    is_whole = hints.was_clean
+    if segments and is_whole:
+        _find_end_offset(segments[-1])
+    elif segments:
+        if not _was_ever_synced(segments, hints, names):
+            _discard(pool, segments)
+            segments.clear()
         recover_segments(
-            files,
+            pool.files,
             segments,
-            state.recovery_point,
+            hints.recovery_point,
             config.index_interval_bytes,
             epochs,
             is_dense=not config.cleanup_compact,
         )
-    end_offset = segments[-1].end_offset
-    if end_offset < state.log_start_offset:
-        _log.warning("%s ends at %d, before its start %d", directory, end_offset, state.log_start_offset)
-        for segment in segments:
-            _remove(pool, segment)
-        segments = [create_segment(pool, directory, state.log_start_offset)]
-        end_offset = state.log_start_offset
+    elif hints.recovery_point > hints.log_start_offset:
+        raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
+    if segments and segments[-1].end_offset < hints.log_start_offset:
+        _log.warning("%s ends before its start %d and is dropped", directory, hints.log_start_offset)
+        _discard(pool, segments)
+        segments.clear()
+    if not segments:
+        segments.append(create_segment(pool, directory, hints.log_start_offset))
         is_whole = False
 
-    log_start_offset = max(state.log_start_offset, segments[0].base_offset)
+    end_offset = segments[-1].end_offset
+    log_start_offset = max(hints.log_start_offset, segments[0].base_offset)
     epochs_changed = epochs.truncate_end(end_offset) | epochs.truncate_start(log_start_offset)
-    producers = ProducerStates()
-    snapshots.delete_above(end_offset)
-    rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
-    snapshots.delete_except({segment.base_offset for segment in segments})
-    active = segments[-1]
-    active.created_ms = now_ms
-    active.roll_jitter_ms = random.randrange(max(1, min(config.segment_jitter_ms, config.segment_ms)))
-    log = PartitionLog(
-        topic_partition,
-        directory,
-        config,
-        pool,
-        deletions,
-        segments,
-        epochs,
-        producers,
-        snapshots,
-        log_start_offset,
-        end_offset if is_whole else min(state.recovery_point, end_offset),
-    )
+    snapshots = ProducerSnapshots(pool.files, directory, _offsets(names, file_names.SNAPSHOT))
+    producers = _load_producers(snapshots, segments, log_start_offset)
+    segments[-1].begin_life(now_ms, config)
+    synced_offset = end_offset if is_whole else min(hints.recovery_point, end_offset)
+    state = LogState(segments, epochs, producers, snapshots, log_start_offset, synced_offset)
+    log = PartitionLog(topic_partition, directory, config, storage, state)
     if not is_whole:
         log.mark_recovered()
     elif epochs_changed:
@@ -108,8 +90,7 @@ def open_log(
 
 
 def create_log(
-    pool: OpenFiles,
-    deletions: Deletions,
+    storage: Storage,
     directory: str,
     topic_partition: TopicPartition,
     config: TopicConfig,
@@ -117,21 +98,11 @@ def create_log(
     now_ms: int,
 ) -> PartitionLog:
     """A new, empty log in an existing directory; its first round also syncs `metadata`."""
-    segment = create_segment(pool, directory, 0, config.segment_bytes if config.preallocate else 0)
-    segment.created_ms = now_ms
-    log = PartitionLog(
-        topic_partition,
-        directory,
-        config,
-        pool,
-        deletions,
-        [segment],
-        LeaderEpochs(),
-        ProducerStates(),
-        ProducerSnapshots(pool.files, directory, []),
-        0,
-        0,
-    )
+    segment = create_segment(storage.pool, directory, 0, config.segment_bytes if config.preallocate else 0)
+    segment.begin_life(now_ms, config)
+    snapshots = ProducerSnapshots(storage.pool.files, directory, [])
+    state = LogState([segment], LeaderEpochs(), ProducerStates(), snapshots, 0, 0)
+    log = PartitionLog(topic_partition, directory, config, storage, state)
     log.mark_created(metadata)
     return log
 
@@ -166,19 +137,46 @@ def _load_epochs(pool: OpenFiles, directory: str, names: list[str]) -> LeaderEpo
     return decode_leader_epochs(pool.files.read_all(os.path.join(directory, leader_epochs.FILE_NAME)))
 
 
-def _end_offset(segment: Segment) -> int:
-    """The offset behind the last batch of a segment that is whole: from the last index entry on, by
-    headers.
-    """
+def _find_end_offset(segment: Segment) -> None:
+    """A whole segment ends behind its last batch, which is not far from the last index entry."""
     entry = segment.offset_index.last()
-    end_offset = segment.base_offset
     for _, header in segment.headers(entry[1] if entry is not None else 0):
-        end_offset = header.next_offset
-    return end_offset
+        segment.end_offset = header.next_offset
 
 
-def _remove(pool: OpenFiles, segment: Segment) -> None:
-    for suffix in file_names.SEGMENT_SUFFIXES:
-        path = segment.path_stem + suffix
-        if pool.files.exists(path):
+def _was_ever_synced(segments: list[Segment], hints: Hints, names: list[str]) -> bool:
+    """Whether a first segment behind the log's start is the work of retention, or its predecessor got lost.
+
+    The epochs are written at the end of a log's first round, when all names are durable. Before that a power
+    cut may have left a later segment without the first one: of no worth, as nothing was acknowledged.
+    """
+    return (
+        segments[0].base_offset <= hints.log_start_offset
+        or hints.recovery_point > 0
+        or leader_epochs.FILE_NAME in names
+    )
+
+
+def _load_producers(
+    snapshots: ProducerSnapshots, segments: list[Segment], log_start_offset: int
+) -> ProducerStates:
+    producers = ProducerStates()
+    end_offset = segments[-1].end_offset
+    snapshots.delete_above(end_offset)
+    rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
+    snapshots.delete_except({segment.base_offset for segment in segments})
+    return producers
+
+
+def _discard_before(pool: OpenFiles, segments: list[Segment], log_start_offset: int) -> None:
+    """Segments that retention had dropped, or would have: whatever is left of them is no part of the log."""
+    count = sum(segment.base_offset <= log_start_offset for segment in segments) - 1
+    if count > 0:
+        _discard(pool, segments[:count])
+        del segments[:count]
+
+
+def _discard(pool: OpenFiles, segments: list[Segment]) -> None:
+    for segment in segments:
+        for path in rename_deleted(pool.files, segment):
             pool.files.remove(path)

@@ -11,7 +11,6 @@ decided here.
 from __future__ import annotations
 
 import os
-import random
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,6 +47,24 @@ class OffsetOutOfRange(Refused):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
 
 
+class Storage(NamedTuple):
+    """What the logs of one directory share."""
+
+    pool: OpenFiles
+    deletions: Deletions
+
+
+class LogState(NamedTuple):
+    """A log as it was found or made."""
+
+    segments: list[Segment]
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    snapshots: ProducerSnapshots
+    log_start_offset: int
+    synced_offset: int
+
+
 class PartitionLog:
     """See the head of this file. Built by `loading.open_log`."""
 
@@ -56,29 +73,24 @@ class PartitionLog:
         topic_partition: TopicPartition,
         directory: str,
         config: TopicConfig,
-        pool: OpenFiles,
-        deletions: Deletions,
-        segments: list[Segment],
-        epochs: LeaderEpochs,
-        producers: ProducerStates,
-        snapshots: ProducerSnapshots,
-        log_start_offset: int,
-        synced_offset: int,
+        storage: Storage,
+        state: LogState,
     ) -> None:
+        segments = state.segments
         self.topic_partition = topic_partition
         self.directory = directory
-        self.producers = producers
-        self.epochs = epochs
-        self.log_start_offset = log_start_offset
+        self.producers = state.producers
+        self.epochs = state.epochs
+        self.log_start_offset = state.log_start_offset
         self.log_end_offset = segments[-1].end_offset
-        self.synced_offset = synced_offset
-        self._pool = pool
-        self._files = pool.files
-        self._deletions = deletions
+        self.synced_offset = state.synced_offset
+        self._pool = storage.pool
+        self._files = storage.pool.files
+        self._deletions = storage.deletions
         self._segments = segments  # ascending; the last one is active
         self._bases = [segment.base_offset for segment in segments]  # for bisecting
         self._active = segments[-1]
-        self._snapshots = snapshots
+        self._snapshots = state.snapshots
         self._ticket: SyncTicket | None = None  # the round under way
         self._unsynced_handles: list[FileHandle] = []  # of sealed segments, in offset order
         self._unsynced_directories: list[str] = []  # whose names changed
@@ -204,9 +216,7 @@ class PartitionLog:
         handles.append(self._snapshots.take(self.producers, self.log_end_offset))
         reserve_bytes = self._segment_bytes if self.config.preallocate else 0
         new = create_segment(self._pool, self.directory, self.log_end_offset, reserve_bytes)
-        new.created_ms = now_ms
-        jitter_ms = min(self.config.segment_jitter_ms, self._segment_ms)
-        new.roll_jitter_ms = random.randrange(jitter_ms) if jitter_ms > 0 else 0
+        new.begin_life(now_ms, self.config)
         self._segments.append(new)
         self._bases.append(new.base_offset)
         self._active = new
@@ -244,7 +254,10 @@ class PartitionLog:
         handle = segment.log.handle()
         size = end - start
         if size > bytes_max:
-            size = min(size, max(bytes_max, _batch_size(handle, start))) if at_least_one else bytes_max
+            first_size = _batch_size(handle, start)
+            if first_size > bytes_max and not at_least_one:
+                return None  # a part of a batch would bring the reader nowhere
+            size = min(size, max(bytes_max, first_size))
         return FileRange(handle, start, size) if size > 0 else None
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
@@ -275,6 +288,11 @@ class PartitionLog:
     def first_base_offset(self) -> int:
         """Where the oldest segment begins; the log may start behind it."""
         return self._bases[0]
+
+    def segment_base(self, offset: int) -> int:
+        """Where the segment that holds `offset` begins; `offset` itself when it lies before all of them."""
+        at = bisect_right(self._bases, offset) - 1
+        return self._bases[at] if at >= 0 else offset
 
     @property
     def size_bytes(self) -> int:
@@ -311,7 +329,12 @@ class PartitionLog:
         self._unsynced_handles, self._unsynced_directories, self._epochs_unsaved = [], [], False
         self._last_sync_ms = now_ms
         self._ticket = SyncTicket(
-            self._files, self.log_end_offset, writes, handles, directories, self._pool.filesystem_sync
+            self._files,
+            self.log_end_offset,
+            writes,
+            handles,
+            directories,
+            self._pool.filesystem_sync,
         )
         return self._ticket
 
@@ -341,17 +364,29 @@ class PartitionLog:
             self._is_changed = True
             self._check_offsets()
 
-    def apply_retention(self, now_ms: int, high_watermark: int) -> int:
-        """Drop the oldest segments as the topic's settings ask for; returns how many."""
+    def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
+        """Move the log's start behind what has expired; whether it moved.
+
+        When everything has expired the active segment is rolled, so that it can go. The files go when a
+        checkpoint has made the new start durable (`LogDirectory.drop_expired`).
+        """
         count = retention.expired_count(self, now_ms, high_watermark)
-        if count == len(self._segments) and self._active.size > 0:
+        if count == len(self._segments):
             self.roll(now_ms)
-        count = min(count, len(self._segments) - 1)
+        before = self.log_start_offset
+        self.delete_records(self._segments[count].base_offset)
+        return self.log_start_offset > before
+
+    def drop_before(self, start_offset: int, now_ms: int) -> None:
+        """Drop the segments that end at or before `start_offset`, a start of the log that is durable.
+
+        Not earlier: a power cut may bring any of the dropped files back, and what then looks like a log with
+        its middle lost must be known to be no part of the log any more.
+        """
+        count = bisect_right(self._bases, start_offset) - 1
         if count > 0:
             self._drop_segments(0, count, now_ms + self.config.file_delete_delay_ms)
-            self.delete_records(self._segments[0].base_offset)
-            self._snapshots.delete_below(self._segments[0].base_offset)
-        return max(count, 0)
+            self._snapshots.delete_below(self._bases[0])
 
     def largest_timestamp(self, segment: Segment) -> int:
         """Of its records; of a segment without any timestamp, when its file was written last."""
@@ -391,11 +426,19 @@ class PartitionLog:
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Drop everything and go on, empty, at `offset`."""
-        self._drop_segments(0, len(self._segments), now_ms + self.config.file_delete_delay_ms)
-        self._active = create_segment(self._pool, self.directory, offset)
-        self._active.created_ms = now_ms
-        self._segments.append(self._active)
-        self._bases.append(offset)
+        if offset in self._bases:
+            new = self._segments[self._bases.index(offset)]
+            new.truncate_to(offset)
+        else:
+            new = create_segment(self._pool, self.directory, offset)
+        new.begin_life(now_ms, self.config)
+        self._files.sync_directory(self.directory)  # before the others go: one must be left whatever happens
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        for segment in self._segments:
+            if segment is not new:
+                self._deletions.schedule(rename_deleted(self._files, segment), due_ms)
+        self._active = new
+        self._segments, self._bases = [new], [offset]
         self._files.sync_directory(self.directory)
         self.log_start_offset = offset
         self.epochs.clear()
@@ -428,7 +471,7 @@ class PartitionLog:
         self._is_changed = True
         self._epochs_unsaved = True
         for segment in self._segments:
-            if segment.end_offset > self.synced_offset or segment is self._active:
+            if segment.end_offset >= self.synced_offset:
                 self._unsynced_handles += segment.complete()
         self._unsynced_directories.append(self.directory)
 

@@ -31,29 +31,29 @@ def recover_segments(
     epochs: LeaderEpochs,
     *,
     is_dense: bool,
-) -> bool:
-    """Cut `segments` to what is whole; true when anything had to go. The last one's `end_offset` is the
-    log's.
+) -> None:
+    """Cut `segments` to what is whole. The last one's `end_offset` is the log's then.
 
     `is_dense`: no compaction, so that a segment which ends before the next one begins has lost its tail.
+    The segment before the recovery point is looked at too: it may have been sealed after the last sync.
     """
-    first = max(0, sum(segment.base_offset <= recovery_point for segment in segments) - 1)
+    first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     for at in range(first, len(segments)):
         segment = segments[at]
         limit = segments[at + 1].base_offset if at + 1 < len(segments) else None
         cut_bytes = _recover(segment, recovery_point, limit, index_interval_bytes, epochs)
-        is_short = is_dense and limit is not None and segment.end_offset < limit
-        if cut_bytes or is_short:
-            if segment.end_offset < recovery_point:
-                raise CorruptData(
-                    f"{segment.log.path} is whole up to offset {segment.end_offset}, but was synced up to "
-                    f"{recovery_point}; `ottla log verify` shows the damage"
-                )
+        is_torn = cut_bytes > 0 and segment.end_offset != limit
+        if is_torn and segment.end_offset < recovery_point:
+            raise CorruptData(
+                f"{segment.log.path} is whole up to offset {segment.end_offset}, but was synced up to "
+                f"{recovery_point}; `ottla log verify` shows the damage"
+            )
+        if limit is None:
+            break
+        if is_torn or (is_dense and segment.end_offset < limit and limit > recovery_point):
             _drop(files, segments, at + 1)
-            return True
-        if limit is not None:
-            segment.end_offset = limit
-    return False
+            break
+        segment.end_offset = limit
 
 
 def _drop(files: Files, segments: list[Segment], first: int) -> None:
@@ -73,6 +73,7 @@ def _recover(
 ) -> int:
     """Find the segment's valid end, cut there, rebuild its indexes; returns the bytes that were cut off."""
     start, next_offset = trust_indexes(segment, recovery_point)
+    epochs.truncate_end(next_offset)  # the batches tell, and the file may be older than a truncation
     valid_size = last_entry_position = start
     file_size = segment.size
     max_timestamp, max_offset = segment.time_index.last() or (-1, 0)

@@ -1,5 +1,4 @@
-"""Which segments have outlived retention: by DeleteRecords, by size, by time. Decides only; the log drops
-them.
+"""Which segments have outlived retention, by size or by time. Decides only; the log moves its start.
 
 Always a run from the oldest on, and never one that holds records at or behind the high watermark.
 """
@@ -13,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def expired_count(log: PartitionLog, now_ms: int, high_watermark: int) -> int:
-    """How many of the oldest segments may go. All of them only if none is empty: the last is rolled first."""
+    """How many of the oldest segments may go; all of them only if the last is not empty."""
     config = log.config
-    count = _before_log_start(log)
+    count = 0
     if config.cleanup_delete:
         if config.retention_bytes >= 0:
-            count = max(count, _beyond_size(log, config.retention_bytes))
+            count = _beyond_size(log, config.retention_bytes)
         if config.retention_ms >= 0:
             count = max(count, _older_than(log, now_ms - config.retention_ms))
     segments = log.segments
@@ -27,10 +26,6 @@ def expired_count(log: PartitionLog, now_ms: int, high_watermark: int) -> int:
     if count == len(segments) and segments[-1].size == 0:
         count -= 1
     return count
-
-
-def _before_log_start(log: PartitionLog) -> int:
-    return sum(segment.end_offset <= log.log_start_offset for segment in log.segments[:-1])
 
 
 def _beyond_size(log: PartitionLog, size_max: int) -> int:

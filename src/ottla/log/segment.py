@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +18,7 @@ from ottla.log.files import Buffer, FileHandle, Files
 from ottla.log.offset_index import OffsetIndex
 from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.time_index import TimeIndex
+from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_TIMESTAMP
 from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader, read_header
@@ -68,6 +70,11 @@ class Segment:
     @property
     def path_stem(self) -> str:
         return self.log.path.removesuffix(file_names.LOG)
+
+    def begin_life(self, now_ms: int, config: TopicConfig) -> None:
+        """As the active segment; from `now_ms` its age counts when its records carry no time."""
+        self.created_ms = now_ms
+        self.roll_jitter_ms = random.randrange(max(1, min(config.segment_jitter_ms, config.segment_ms_max)))
 
     # -- writing -------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ class SyncTicket:
         whole: FilesystemSync | None = None,
     ) -> None:
         self.end_offset = end_offset  # durable when the ticket has run; only the owner looks at it
-        self.writes = writes  # small files to replace first: no synced record without its leader epoch
+        self.writes = writes  # small files to replace last: the epochs of what was synced
         self.handles = handles  # in the order of offsets, so that a crash in between leaves no hole
         self.directories = directories  # whose names changed
         self.files = files
@@ -35,9 +35,9 @@ class SyncTicket:
 
     def run(self) -> None:
         """Raises OSError when the disk does not take it: the broker must stop, nothing may be tried again."""
-        for path, data in self.writes:
-            self.files.write_atomically(path, data)
         for handle in self.handles:
             handle.sync()
         for directory in dict.fromkeys(self.directories):
             self.files.sync_directory(directory)
+        for path, data in self.writes:
+            self.files.write_atomically(path, data)
