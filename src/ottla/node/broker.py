@@ -52,6 +52,7 @@ from ottla.server.services import Services
 
 log = logging.getLogger(__name__)
 
+_LOCK = ".lock"
 _COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 _HOUSEKEEPING_MS = 30_000
@@ -94,9 +95,11 @@ class Broker:
 
     def start(self) -> None:
         """Returns when clients can connect. Raises OSError, CorruptData or BrokerFailed."""
-        coordination_dir = str(self.settings.coordination_dir)
-        self._files.make_directories(os.path.abspath(coordination_dir))
-        self._coordination = LocalCoordination(self._files, os.path.abspath(coordination_dir), self.clock)
+        self._bind()
+        coordination_dir = os.path.abspath(self.settings.coordination_dir)
+        self._files.make_directories(coordination_dir)
+        self._lock = self._files.lock(os.path.join(coordination_dir, _LOCK))
+        self._coordination = LocalCoordination(self._files, coordination_dir, self.clock)
         self._controller = Controller(
             self._coordination, self.clock, self.settings.config, self.settings.node_id
         )
@@ -114,6 +117,18 @@ class Broker:
         self._reactor.timers.set(self.clock.monotonic_ms() + _HOUSEKEEPING_MS, self._keep_house)
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
+
+    def _bind(self) -> None:
+        """Before any data is opened: most failed starts are a second broker on the same port."""
+        self._bound: list[tuple[Listener, socket.socket]] = []
+        for listener in self.settings.listeners:
+            try:
+                self._bound.append((listener, self._reactor.bind(listener)))
+            except OSError as error:
+                raise BrokerFailed(
+                    f"cannot listen on {listener}: {error.strerror}; choose another address "
+                    "with --port or the setting listeners"
+                ) from error
 
     def _await(self, operation: Callable[[Callable[[Refused | None], None]], None]) -> None:
         """Runs a controller operation to its end; only while nobody is served yet."""
@@ -169,11 +184,11 @@ class Broker:
         )
 
     def _open_listeners(self) -> None:
-        """Binds first, then registers: clients are told ports that are really open."""
+        """Opens first, then registers: clients are told ports that are really open."""
         application = KafkaApplication(self._services)
-        for listener in self.settings.listeners:
+        for listener, sock in self._bound:
             control = listener.name == self.settings.control_plane_listener
-            self.listeners.append(self._reactor.listen(listener, application, control=control))
+            self.listeners.append(self._reactor.listen(listener, application, control=control, sock=sock))
         ports = {listener.name: listener.port for listener in self.listeners}
         advertised = self.settings.advertised_as_bound(ports, socket.getfqdn())
         endpoints = [EndPoint(each.name, each.host, each.port, each.security_protocol) for each in advertised]
@@ -401,6 +416,7 @@ class Broker:
         for directory in self._directories:
             directory.close(self._high_watermarks(directory))
         self._coordination.close()
+        self._lock.release()
 
 
 def _socket_options(settings: BrokerSettings) -> SocketOptions:

@@ -116,8 +116,8 @@ class Reactor:
 
     # -- listening ---------------------------------------------------------------------------------------
 
-    def listen(self, listener: Listener, application: Application, *, control: bool = False) -> Listener:
-        """Binds, and returns the listener with its real port. OSError when the address cannot be had."""
+    def bind(self, listener: Listener) -> socket.socket:
+        """Takes the address; nobody can connect yet. OSError when it is not to be had."""
         family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
         sock = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -125,11 +125,23 @@ class Reactor:
             if self._options.receive_buffer_bytes > 0:  # before listen, or the TCP window stays small
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
             sock.bind((listener.host, listener.port))
-            sock.listen(self._options.listen_backlog)
-            sock.setblocking(False)
         except OSError:
             sock.close()
             raise
+        return sock
+
+    def listen(
+        self,
+        listener: Listener,
+        application: Application,
+        *,
+        control: bool = False,
+        sock: socket.socket | None = None,
+    ) -> Listener:
+        """Accepts from now on, on `bind`'s socket or a new one. Returns the listener with its real port."""
+        sock = sock or self.bind(listener)
+        sock.listen(self._options.listen_backlog)
+        sock.setblocking(False)
         bound = replace(listener, port=sock.getsockname()[1])
         self._acceptors[sock.fileno()] = Acceptor(sock, bound, application, control)
         self._poller.register(sock.fileno(), READABLE)

@@ -1,4 +1,4 @@
-"""For tests of users and our own: real brokers in processes of their own, started in a fraction of a second."""
+"""For tests of users and our own: real brokers in processes of their own, started in no time."""
 
 from ottla.testing.broker_process import BrokerDied, BrokerProcess
 
