@@ -161,7 +161,7 @@ def test_batches_larger_than_the_fetch_limit_are_read_one_at_a_time(
 ) -> None:
     topic = create_topic("narrow")
     values = [bytes([i]) * 5_000 for i in range(20)]
-    write(topic, *values, lane=Lane("pairs", few_cases, acks=1, many_requests=True))
+    write(topic, *values, lane=Lane("pairs", few_cases, idempotent=False, many_requests=True))
     consumer = open_consumer(topic, partition_bytes=1_000)
     consumer.assign({0: EARLIEST})
     assert _values(read(consumer, 20)) == values

@@ -32,7 +32,9 @@ def timed_topic(bootstrap: str, create_topic: CreateTopic) -> str:
 def ten_records(bootstrap: str, create_topic: CreateTopic) -> str:
     topic = create_topic("ten")
     records = [Record(f"number {i}", value=b"%d" % i) for i in range(10)]
-    Confluent().write(bootstrap, topic, 0, records, Lane("in pairs", few_cases, acks=1, many_requests=True))
+    Confluent().write(
+        bootstrap, topic, 0, records, Lane("in pairs", few_cases, idempotent=False, many_requests=True)
+    )
     return topic
 
 
@@ -73,7 +75,9 @@ def test_record_with_the_latest_time_is_found(admin: Admin, timed_topic: str) ->
 def test_times_inside_one_batch_are_found(admin: Admin, bootstrap: str, create_topic: CreateTopic) -> None:
     topic = create_topic("batched", configs={"retention.ms": "-1"})
     records = [Record("timed", value=b"v", timestamp_ms=time_ms) for time_ms in _TIMES_MS]
-    Confluent().write(bootstrap, topic, 0, records, Lane("together", few_cases, codec="lz4", acks=1))
+    Confluent().write(
+        bootstrap, topic, 0, records, Lane("together", few_cases, codec="lz4", idempotent=False)
+    )
     assert admin.offset(topic, 0, _START_MS + 1) == Position(1, _START_MS + 100)
     assert admin.offset(topic, 0, _START_MS + 450) == Position(2, _START_MS + 900)
     assert admin.offset(topic, 0, MAX_TIMESTAMP) == Position(2, _START_MS + 900)

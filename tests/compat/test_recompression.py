@@ -20,7 +20,7 @@ def _cases() -> list[Record]:
     ]
 
 
-_LANES = tuple(Lane(codec, _cases, codec=codec, acks=1) for codec in CODECS)
+_LANES = tuple(Lane(codec, _cases, codec=codec, idempotent=False) for codec in CODECS)
 
 
 @pytest.mark.parametrize("timestamp_type", [CREATE_TIME, LOG_APPEND_TIME])

@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     TIMESTAMP_LOG_APPEND_TIME,
     Consumer,
     KafkaError,
@@ -76,6 +75,10 @@ def produce_code(bootstrap: str, topic: str, *, idempotent: bool = False, **reco
     return code
 
 
+def _missing(counts: Mapping[int, int], seen: Mapping[int, Sequence[Delivered]]) -> int:
+    return sum(max(count - len(seen[partition]), 0) for partition, count in counts.items())
+
+
 class Confluent:
     name = "confluent"
     chooses_timestamps = True
@@ -115,12 +118,13 @@ class Confluent:
 
     def read(self, bootstrap: str, topic: str, counts: Mapping[int, int]) -> dict[int, list[Delivered]]:
         seen: dict[int, list[Delivered]] = {partition: [] for partition in counts}
-        reader = consumer(bootstrap)
+        reader = consumer(bootstrap, auto_offset_reset="earliest")
         try:
-            reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in counts])
+            # Offset 0 rather than OFFSET_BEGINNING, for which librdkafka waits half a second before it asks.
+            reader.assign([TopicPartition(topic, partition, 0) for partition in counts])
             deadline = time.monotonic() + PATIENCE_S
-            while time.monotonic() < deadline and any(len(seen[p]) < n for p, n in counts.items()):
-                for message in reader.consume(500, timeout=0.2):
+            while time.monotonic() < deadline and (missing := _missing(counts, seen)):
+                for message in reader.consume(min(missing, 500), timeout=1.0):
                     assert message.error() is None, message.error()
                     seen[message.partition()].append(delivered(message))
         finally:
