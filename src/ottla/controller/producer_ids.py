@@ -35,11 +35,12 @@ def decide_producer_id_block(znodes: Znodes, broker_id: int) -> ProducerIdBlockP
     found = znodes.read(PRODUCER_ID_BLOCK)
     assert found is not None, "made when the controller took office"
     data, stat = found
-    last = decode_producer_id_block(data)
-    first_id = 0 if last is None else last.last_id + 1
-    if first_id > _PRODUCER_ID_MAX - BLOCK_IDS:
+    present = decode_producer_id_block(data)
+    first_id = 0 if present is None else present.last_id + 1
+    last_id = first_id + BLOCK_IDS - 1
+    if last_id > _PRODUCER_ID_MAX:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "every producer id has been handed out")
-    return ProducerIdBlockPlan(ProducerIdBlock(broker_id, first_id, first_id + BLOCK_IDS - 1), stat.version)
+    return ProducerIdBlockPlan(ProducerIdBlock(broker_id, first_id, last_id), stat.version)
 
 
 class BlockSource(Protocol):
