@@ -56,6 +56,7 @@ _LOCK = ".lock"
 _COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 _HOUSEKEEPING_MS = 30_000
+_RETENTION_SLICE = 256  # partitions looked at in one turn
 
 
 class BrokerFailed(RuntimeError):
@@ -88,7 +89,7 @@ class Broker:
         self._round_over = threading.Event()  # set while no sync round of logs is running
         self._round_over.set()
         self._coordination_syncs = False  # a round of the znode log is under way
-        self._appended = False  # since the last checkpoint
+        self._changed_since_checkpoint = False
         self._sync_time = self.metrics.histogram("log.sync_round.time")
 
     # -- starting ------------------------------------------------------------------------------------------
@@ -294,8 +295,10 @@ class Broker:
 
     def _signalled(self, partition: Partition, event: Event) -> None:
         self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
-        if event is Event.LOG_END:
-            self._appended = True
+        if event is Event.LOG_START:
+            self._changed_since_checkpoint = True
+        elif event is Event.LOG_END:
+            self._changed_since_checkpoint = True
             if partition.log.durable or partition.log.sync_is_due(self.clock.monotonic_ms()):
                 self._flusher.mark_dirty(partition.log)
 
@@ -347,21 +350,27 @@ class Broker:
         self._reactor.stop()
 
     def _keep_house(self) -> None:
-        """Retention, checkpoints and deferred deletions; rarely, and only when there was something to do."""
-        now_ms = self.clock.wall_ms()
+        """Retention, checkpoints and deferred deletions; rarely, and checkpoints only when something changed."""
         self._reactor.timers.set(self.clock.monotonic_ms() + _HOUSEKEEPING_MS, self._keep_house)
-        for partition in self.partitions:
-            if partition.log.apply_retention(now_ms, partition.high_watermark):
-                self._flusher.mark_dirty(partition.log)
+        self._apply_retention(list(self.partitions), 0)
         for directory in self._directories:
-            removal = directory.take_due_deletions(now_ms)
+            removal = directory.take_due_deletions(self.clock.wall_ms())
             if removal is not None:
                 self._reader(removal.run, self._removed)
-            if self._appended:
-                self._syncer(
-                    directory.begin_checkpoint(self._high_watermarks(directory)).run, self._checkpointed
-                )
-        self._appended = False
+            if self._changed_since_checkpoint:
+                writes = directory.begin_checkpoint(self._high_watermarks(directory))
+                self._syncer(writes.run, self._checkpointed)
+        self._changed_since_checkpoint = False
+
+    def _apply_retention(self, partitions: list[Partition], first: int) -> None:
+        """A slice per turn, so that ten thousand partitions do not hold up a request."""
+        now_ms = self.clock.wall_ms()
+        for partition in partitions[first : first + _RETENTION_SLICE]:
+            if not partition.deleted and partition.log.apply_retention(now_ms, partition.high_watermark):
+                self._changed_since_checkpoint = True
+                self._flusher.mark_dirty(partition.log)
+        if first + _RETENTION_SLICE < len(partitions):
+            self._reactor.post(lambda: self._apply_retention(partitions, first + _RETENTION_SLICE))
 
     def _removed(self, error: BaseException | None) -> None:
         if error is not None:
