@@ -40,9 +40,6 @@ class Account:
         self.certain: dict[str, Topic | None] = dict.fromkeys(TOPICS)
         self.possible: dict[str, list[Topic | None]] = {name: [] for name in TOPICS}  # under way, in order
 
-    def newest(self, name: str) -> Topic | None:
-        return self.possible[name][-1] if self.possible[name] else self.certain[name]
-
     def begin(self, name: str, topic: Topic | None) -> None:
         self.possible[name].append(topic)
 
@@ -85,23 +82,29 @@ class Life:
             pass
 
     def turn(self, controller: Controller, coordination: LocalCoordination) -> None:
-        # One request per topic and turn, so that each is decided from the image the account knows.
-        for name in self.rng.sample(TOPICS, self.rng.randrange(4)):
-            self.request(controller, name)
-        if self.rng.random() < 0.2:
+        self.requests(controller)
+        ticket = coordination.begin_sync()
+        self.requests(controller)
+        if ticket is not None:
+            ticket.run()
+            self.requests(controller)
+            coordination.finish_sync(ticket)
+
+    def requests(self, controller: Controller) -> None:
+        for name in self.rng.sample(TOPICS, self.rng.randrange(3)):
+            if not self.account.possible[name]:  # else the answer depends on how the one under way ends
+                self.request(controller, name)
+        if self.rng.random() < 0.1:
             controller.next_producer_id_block(
                 lambda block: self.producer_ids.append(block.first_id)  # type: ignore[union-attr]
             )
-        while (ticket := coordination.begin_sync()) is not None:
-            ticket.run()
-            coordination.finish_sync(ticket)
 
     def request(self, controller: Controller, name: str) -> None:
         def answered(results: Sequence[TopicResult | ConfigResult]) -> None:
             assert [result.code for result in results] == [ErrorCode.NONE]
             self.account.acknowledge(name)
 
-        present = self.account.newest(name)
+        present = self.account.certain[name]
         retention_ms = str(self.rng.randrange(1_000))
         if present is None:
             partitions = self.rng.randrange(1, 6)
