@@ -350,7 +350,7 @@ class Broker:
         self._reactor.stop()
 
     def _keep_house(self) -> None:
-        """Retention, checkpoints and deferred deletions; rarely, and checkpoints only when something changed."""
+        """Retention and deferred deletions, rarely; checkpoints when something changed."""
         self._reactor.timers.set(self.clock.monotonic_ms() + _HOUSEKEEPING_MS, self._keep_house)
         self._apply_retention(list(self.partitions), 0)
         for directory in self._directories:

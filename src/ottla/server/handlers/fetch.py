@@ -64,8 +64,9 @@ def handle(exchange: Exchange[FetchRequest], services: Services) -> FetchRespons
         return FetchResponse(error_code=refusal.code)
     reading = _read(exchange, fetching, services)
     if _is_enough(reading, request):
-        return _deliver(exchange, fetching, reading, services)
-    _park(exchange, fetching, now_ms, services)
+        _deliver(exchange, fetching, reading, services)
+    else:
+        _park(exchange, fetching, now_ms, services)
     return None
 
 
@@ -199,11 +200,11 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, ser
         reading = _read(exchange, fetching, services)
         if not _is_enough(reading, request):
             return False
-        _answer(exchange, fetching, reading, services)
+        _deliver(exchange, fetching, reading, services)
         return True
 
     def expire() -> None:
-        _answer(exchange, fetching, _read(exchange, fetching, services), services)
+        _deliver(exchange, fetching, _read(exchange, fetching, services), services)
 
     exchange.waiter = services.parking.park(keys, now_ms + request.max_wait_ms, attempt, expire)
 
@@ -211,35 +212,32 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, ser
 # -- answering -----------------------------------------------------------------------------------------------
 
 
-def _answer(
-    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
-) -> None:
-    exchange.waiter = None
-    response = _deliver(exchange, fetching, reading, services)
-    if response is not None:
-        exchange.answer(response)
-
-
 def _deliver(
     exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
-) -> FetchResponse | None:
-    """The response, or None when the disk must be asked first; then the answer follows by itself."""
+) -> None:
+    """Answers, at once or when a worker has brought cold data into memory."""
+    exchange.waiter = None
     cold = cold_ranges(reading.ranges)
     if not cold:
-        return _response(fetching, reading)
+        _answer(exchange, fetching, reading, services)
+        return
 
     def warmed(error: BaseException | None) -> None:
         if error is not None:
             log.error("a cold read failed: %s", error)
             services.reactor.drop(exchange.connection, f"its records cannot be read: {error}")
         elif not exchange.abandoned:
-            exchange.answer(_response(fetching, reading))
+            _answer(exchange, fetching, reading, services)
 
     services.offload_read(lambda: warm(cold), warmed)
-    return None
 
 
-def _response(fetching: Fetching, reading: _Reading) -> FetchResponse:
+def _answer(
+    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
+) -> None:
+    throttle_ms = services.quotas.fetched(
+        exchange.connection.principal, exchange.client_id, reading.size, services.clock.monotonic_ms()
+    )
     topics: dict[TopicKey, FetchableTopicResponse] = {}
     for followed, told in zip(reading.followed, reading.told, strict=True):
         if not followed.note(told) and fetching.incremental:
@@ -252,7 +250,8 @@ def _response(fetching: Fetching, reading: _Reading) -> FetchResponse:
         partitions.append(told)
         if isinstance(told.records, FileRange):
             fetching.told_with_data(followed)
-    return FetchResponse(session_id=fetching.session_id, responses=list(topics.values()))
+    response = FetchResponse(throttle_ms, ErrorCode.NONE, fetching.session_id, list(topics.values()))
+    exchange.answer(response, throttle_ms)
 
 
 def _topic_response(topic: TopicKey) -> FetchableTopicResponse:

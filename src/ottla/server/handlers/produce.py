@@ -13,7 +13,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode, Malformed, Refused
-from ottla.model.topics import INTERNAL_TOPICS
+from ottla.model.topics import INTERNAL_TOPICS, TopicId
 from ottla.protocol.headers import RequestHeader
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
@@ -61,14 +61,15 @@ class _Part:
 
 
 class _Request:
-    __slots__ = ("exchange", "topics")
+    __slots__ = ("exchange", "size", "topics")
 
     def __init__(self, exchange: Exchange[ProduceRequest]) -> None:
         self.exchange = exchange
-        self.topics: list[tuple[TopicProduceData, list[_Part]]] = []
+        self.size = 0  # bytes of batches that were taken
+        self.topics: list[tuple[str, TopicId, list[_Part]]] = []  # no part of the frame: it may wait for long
 
     def parts(self) -> list[_Part]:
-        return [part for _, parts in self.topics for part in parts]
+        return [part for _, _, parts in self.topics for part in parts]
 
 
 def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
@@ -100,10 +101,11 @@ def _check(
             try:
                 part.partition = partition = _find(exchange, services, topic, data.index)
                 part.batch = _check_batch(exchange, partition, data, now_ms)
+                request.size += len(part.batch.body)
                 by_partition.setdefault(partition, []).append(part)
             except Refused as refusal:
                 part.error = refusal
-        request.topics.append((topic, parts))
+        request.topics.append((topic.name, topic.topic_id, parts))
     return request
 
 
@@ -216,32 +218,34 @@ def _finish(request: _Request, services: Services) -> None:
     parts = request.parts()
     if any(part.error is not None for part in parts):
         exchange.route.metrics.errors.value += 1
+    timeout_ms = exchange.request.timeout_ms
+    exchange.request = _APPENDED
     if acks == 0:
-        _finish_unanswered(exchange, parts, services)
+        _finish_unanswered(request, parts, services)
         return
     if exchange.abandoned:
         return
     waiting = [part for part in parts if part.error is None and acks == -1 and not _is_safe(part)]
     if not waiting:
-        exchange.answer(_response(request, services))
+        _answer(request, services)
         return
     keys = []
     for part in waiting:
         assert part.partition is not None
         keys.append(ParkingKey(part.partition.topic_id, part.partition.index, Event.HIGH_WATERMARK))
-    deadline_ms = services.clock.monotonic_ms() + max(0, exchange.request.timeout_ms)
+    deadline_ms = services.clock.monotonic_ms() + max(0, timeout_ms)
 
     def attempt() -> bool:
         if not all(_is_safe(part) for part in waiting):
             return False
-        exchange.answer(_response(request, services))
+        _answer(request, services)
         return True
 
     def expire() -> None:
         for part in waiting:
             if not _is_safe(part):
                 part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
-        exchange.answer(_response(request, services))
+        _answer(request, services)
 
     exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire)
 
@@ -255,7 +259,8 @@ def _is_safe(part: _Part) -> bool:
     return partition.high_watermark >= part.end_offset
 
 
-def _finish_unanswered(exchange: Exchange[ProduceRequest], parts: list[_Part], services: Services) -> None:
+def _finish_unanswered(request: _Request, parts: list[_Part], services: Services) -> None:
+    exchange = request.exchange
     for part in parts:
         if part.error is not None:
             reason = f"Produce with acks=0 was refused, {part.error}"
@@ -263,19 +268,26 @@ def _finish_unanswered(exchange: Exchange[ProduceRequest], parts: list[_Part], s
             return
     if not exchange.abandoned:
         exchange.answer_nothing()
+        services.reactor.mute(exchange.connection, _throttle_ms(request, services))
 
 
-def _response(request: _Request, services: Services) -> ProduceResponse:
-    request.exchange.request = _ANSWERED
-    return ProduceResponse(
-        responses=[
-            TopicProduceResponse(topic.name, topic.topic_id, [part.response() for part in parts])
-            for topic, parts in request.topics
-        ]
+def _answer(request: _Request, services: Services) -> None:
+    throttle_ms = _throttle_ms(request, services)
+    responses = [
+        TopicProduceResponse(name, topic_id, [part.response() for part in parts])
+        for name, topic_id, parts in request.topics
+    ]
+    request.exchange.answer(ProduceResponse(responses, throttle_ms), throttle_ms)
+
+
+def _throttle_ms(request: _Request, services: Services) -> int:
+    exchange = request.exchange
+    return services.quotas.produced(
+        exchange.connection.principal, exchange.client_id, request.size, services.clock.monotonic_ms()
     )
 
 
-_ANSWERED = ProduceRequest()  # stands in for a request whose frame need not be kept
+_APPENDED = ProduceRequest()  # stands in for a request whose frame must not be kept
 
 
 # -- versions 0 to 2 -----------------------------------------------------------------------------------------
