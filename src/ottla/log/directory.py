@@ -102,7 +102,7 @@ class LogDirectory:
     def _load_one(self, partition: TopicPartition, config: TopicConfig, now_ms: int) -> None:
         directory = self._file(str(partition))
         hints = Hints(
-            self.was_clean, self._recovery_points.get(partition, 0), self._log_starts.get(partition, 0)
+            self.was_clean, self._recovery_points.get(partition, 0), self._log_starts.get(partition)
         )
         try:
             metadata = self._files.read_all(os.path.join(directory, checkpoints.PARTITION_METADATA))
@@ -172,18 +172,27 @@ class LogDirectory:
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""
         lowest = log.segment_base(offset)  # the batch that spans `offset` goes too, so the end may be lower
-        partition = log.topic_partition
+        recovery_point = min(lowest, self._recovery_points.get(log.topic_partition, 0))
+        log_start = min(lowest, self._log_starts.get(log.topic_partition, 0))
+        self._rewrite_checkpoints(log.topic_partition, recovery_point, log_start)
+        log.truncate_to(offset, now_ms)
+
+    def restart(self, log: PartitionLog, offset: int, now_ms: int) -> None:
+        """Drop everything in the log and go on, empty, at `offset`."""
+        self._rewrite_checkpoints(log.topic_partition, recovery_point=0, log_start=offset)
+        log.restart_at(offset, now_ms)
+
+    def _rewrite_checkpoints(self, partition: TopicPartition, recovery_point: int, log_start: int) -> None:
         writes = []
-        for name, offsets in (
-            (checkpoints.RECOVERY_POINTS, self._recovery_points),
-            (checkpoints.LOG_START_OFFSETS, self._log_starts),
+        for name, offsets, offset in (
+            (checkpoints.LOG_START_OFFSETS, self._log_starts, log_start),
+            (checkpoints.RECOVERY_POINTS, self._recovery_points, recovery_point),
         ):
-            if offsets.get(partition, 0) > lowest:
-                offsets[partition] = lowest
+            if offsets.get(partition, 0) != offset:
+                offsets[partition] = offset
                 writes.append(self._encoded(name, offsets))
         if writes:
             self._checkpoints.begin(writes).run()
-        log.truncate_to(offset, now_ms)
 
     def take_due_deletions(self, now_ms: int) -> Removal | None:
         """What was renamed long enough ago; the caller runs the removal, best in a worker thread."""

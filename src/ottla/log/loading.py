@@ -29,7 +29,7 @@ class Hints:
 
     was_clean: bool  # the last stop completed and synced everything: nothing needs to be checked
     recovery_point: int = 0  # below it everything was synced
-    log_start_offset: int = 0
+    log_start_offset: int | None = None  # as of the last checkpoint; None: it had none
 
 
 def open_log(
@@ -42,17 +42,18 @@ def open_log(
 ) -> PartitionLog:
     """The log in `directory`. CorruptData: it needs a person; OSError: the disk does."""
     pool = storage.pool
+    start_hint = hints.log_start_offset or 0
     names = _usable_names(pool, directory)
     epochs = _load_epochs(pool, directory, names)
     segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
-    _discard_before(pool, segments, hints.log_start_offset)
+    _discard_before(pool, segments, start_hint)
     for segment, following in pairwise(segments):
         segment.end_offset = following.base_offset
     is_whole = hints.was_clean
     if segments and is_whole:
         _find_end_offset(segments[-1])
     elif segments:
-        if not _was_ever_synced(segments, hints, names):
+        if _lost_its_beginning(segments, hints, names):
             _discard(pool, segments)
             segments.clear()
         recover_segments(
@@ -63,18 +64,18 @@ def open_log(
             epochs,
             is_dense=not config.cleanup_compact,
         )
-    elif hints.recovery_point > hints.log_start_offset:
+    elif hints.recovery_point > start_hint:
         raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
-    if segments and segments[-1].end_offset < hints.log_start_offset:
-        _log.warning("%s ends before its start %d and is dropped", directory, hints.log_start_offset)
+    if segments and segments[-1].end_offset < start_hint:
+        _log.warning("%s ends before its start %d and is dropped", directory, start_hint)
         _discard(pool, segments)
         segments.clear()
     if not segments:
-        segments.append(create_segment(pool, directory, hints.log_start_offset))
+        segments.append(create_segment(pool, directory, start_hint))
         is_whole = False
 
     end_offset = segments[-1].end_offset
-    log_start_offset = max(hints.log_start_offset, segments[0].base_offset)
+    log_start_offset = max(start_hint, segments[0].base_offset)
     epochs_changed = epochs.truncate_end(end_offset) | epochs.truncate_start(log_start_offset)
     snapshots = ProducerSnapshots(pool.files, directory, _offsets(names, file_names.SNAPSHOT))
     producers = _load_producers(snapshots, segments, log_start_offset)
@@ -144,17 +145,16 @@ def _find_end_offset(segment: Segment) -> None:
         segment.end_offset = header.next_offset
 
 
-def _was_ever_synced(segments: list[Segment], hints: Hints, names: list[str]) -> bool:
-    """Whether a first segment behind the log's start is the work of retention, or its predecessor got lost.
+def _lost_its_beginning(segments: list[Segment], hints: Hints, names: list[str]) -> bool:
+    """Whether segments before the first one are missing that nobody dropped: the rest is of no worth then.
 
-    The epochs are written at the end of a log's first round, when all names are durable. Before that a power
-    cut may have left a later segment without the first one: of no worth, as nothing was acknowledged.
+    That is only possible where nothing was acknowledged. Retention drops segments when a checkpoint holds the
+    new log start; and a log that has its epochs on disk has had a round, so its first segment was durable.
     """
-    return (
-        segments[0].base_offset <= hints.log_start_offset
-        or hints.recovery_point > 0
-        or leader_epochs.FILE_NAME in names
-    )
+    first_base = segments[0].base_offset
+    if first_base <= max(hints.log_start_offset or 0, hints.recovery_point):
+        return False
+    return hints.log_start_offset is not None or leader_epochs.FILE_NAME not in names
 
 
 def _load_producers(
