@@ -52,8 +52,8 @@ class Parking:
         expire: Callable[[], None],
     ) -> Waiter:
         """The caller has just found `attempt` to be False; events from here on are not missed."""
-        waiter = Waiter(keys, attempt, expire)
-        for key in keys:
+        waiter = Waiter(tuple(dict.fromkeys(keys)), attempt, expire)  # a request may name a partition twice
+        for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
         self._waiters[waiter] = None
         waiter.timer = self._timers.set(deadline_ms, lambda: self._expire(waiter))
