@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -18,7 +19,22 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         assert "Traceback" not in process.output(), process.output()
 
 
+Connect = Callable[[], WireClient]
+
+
 @pytest.fixture
-def client(broker: BrokerProcess) -> Iterator[WireClient]:
-    with WireClient(broker.bootstrap) as connected:
-        yield connected
+def connect(broker: BrokerProcess) -> Iterator[Connect]:
+    """Connections, as many as a test needs; all are closed after it."""
+    with ExitStack() as clients:
+        yield lambda: clients.enter_context(WireClient(broker.bootstrap))
+
+
+@pytest.fixture
+def client(connect: Connect) -> WireClient:
+    return connect()
+
+
+@pytest.fixture
+def reader(connect: Connect) -> WireClient:
+    """A second connection, for a request that waits."""
+    return connect()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 
@@ -108,8 +109,10 @@ def test_requests_of_one_turn_to_one_partition_keep_their_order(client: WireClie
     assert values_from(client, topic) == values
 
 
-def test_requests_of_several_connections_each_get_their_own_offset(broker: BrokerProcess) -> None:
-    clients = [WireClient(broker.bootstrap) for _ in range(8)]
+def test_requests_of_several_connections_each_get_their_own_offset(
+    connect: Callable[[], WireClient],
+) -> None:
+    clients = [connect() for _ in range(8)]
     topic = create_topic(clients[0])
     for number, client in enumerate(clients):
         client.send_together(
@@ -121,8 +124,6 @@ def test_requests_of_several_connections_each_get_their_own_offset(broker: Broke
             offsets[client.receive().responses[0].partition_responses[0].base_offset] = number
     assert sorted(offsets) == list(range(80))
     assert values_from(clients[0], topic) == [b"%d" % offsets[offset] for offset in range(80)]
-    for client in clients:
-        client.close()
 
 
 def test_requests_of_other_kinds_between_produces_are_answered_in_order(client: WireClient) -> None:
