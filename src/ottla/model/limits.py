@@ -9,7 +9,7 @@ FRAME_BYTES_MAX = 100 * MIB
 """One request, `socket.request.max.bytes`; a larger length is garbage (often TLS or HTTP)."""
 
 FRAMES_BYTES_TOTAL = 512 * MIB
-"""Bytes of unfinished requests in all, `queued.max.request.bytes`; above it the slowest one is dropped."""
+"""Unfinished requests and unread answers in all, `queued.max.request.bytes`; then the slowest peer goes."""
 
 REQUESTS_IN_FLIGHT_PER_CONNECTION = 100
 """Clients pipeline 5 (Java) to some dozens (librdkafka); above it the socket is left unread."""
@@ -33,6 +33,9 @@ FRAME_ARRIVAL_MS_MAX = 2 * 60 * 1000
 
 TURN_BYTES_MAX = 8 * MIB
 """Bytes read in one turn from all data connections, so that a control request waits a few ms at the most."""
+
+REQUESTS_PER_TURN_MAX = 1_024
+"""The same in requests: the smallest have 14 bytes, and each takes some ten microseconds."""
 
 RECEIVE_BYTES = 64 * KIB
 """One recv. More brings nothing for small requests; a large frame is received into its own buffer."""

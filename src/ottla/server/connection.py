@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ottla.log.files import FileRange
@@ -22,6 +22,7 @@ from ottla.model.limits import (
 from ottla.model.listeners import Listener
 from ottla.protocol.codec import Chunk
 from ottla.protocol.frames import FrameCutter
+from ottla.protocol.primitives import chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
 
 SEND_BYTES_PER_TURN_MAX = 1024 * 1024  # one greedy reader gets this much, then the others have their turn
@@ -47,9 +48,9 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_frames", "_out", "_wake", "authenticated", "client_id", "closed", "control", "cutter",
-        "fd", "frame_began_ms", "interest", "last_active_ms", "listener", "muted", "peer_host", "peer_port",
-        "pending", "principal", "socket", "software",
+        "_file_sent", "_frames", "_out", "_wake", "authenticated", "client_id", "closed", "control",
+        "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms", "listener", "muted",
+        "peer_host", "peer_port", "pending", "principal", "progress_ms", "socket", "software",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +80,8 @@ class Connection:
         self.closed = False
         self.frame_began_ms: int | None = None  # when the unfinished frame began
         self.last_active_ms = now_ms
+        self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
+        self.counted_bytes = 0  # what the reactor has counted as held for this peer
         self._frames: list[memoryview] = []  # whole, but not handled yet
         self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
@@ -120,7 +123,9 @@ class Connection:
             self.frame_began_ms = None
         elif frames or self.frame_began_ms is None:
             self.frame_began_ms = now_ms
-        self._frames += frames
+        if frames:
+            self.progress_ms = now_ms
+            self._frames += frames
         return count
 
     @property
@@ -140,6 +145,18 @@ class Connection:
     def has_output(self) -> bool:
         return bool(self._out)
 
+    @property
+    def holds_nothing(self) -> bool:
+        return not (self._out or self._frames or self.pending or self.cutter.pending_bytes)
+
+    def held_bytes(self) -> int:
+        """Memory that the peer makes us hold: frames, whole or not, and answers, in their turn or not."""
+        held = self.cutter.pending_bytes + sum(map(len, self._frames)) + _bytes_in_memory(self._out)
+        for answer in self.pending:
+            if answer.chunks:
+                held += _bytes_in_memory(answer.chunks)
+        return held
+
     # -- answering ---------------------------------------------------------------------------------------
 
     def expect(self, answer: PendingAnswer) -> None:
@@ -147,7 +164,7 @@ class Connection:
 
     def answered(self) -> None:
         """Some pending request got its answer (not necessarily the oldest)."""
-        if not self.closed and self.pending[0].chunks is not None:
+        if not self.closed:
             self._wake(self)
 
     def send(self) -> bool:
@@ -233,3 +250,7 @@ class Connection:
         for answer in self.pending:
             answer.abandon()
         self.pending.clear()
+
+
+def _bytes_in_memory(chunks: Iterable[Chunk]) -> int:
+    return sum(chunk_size(chunk) for chunk in chunks if not isinstance(chunk, FileRange))

@@ -28,6 +28,7 @@ from ottla.model.limits import (
     FRAME_BYTES_MAX,
     FRAMES_BYTES_TOTAL,
     KIB,
+    REQUESTS_PER_TURN_MAX,
     TURN_BYTES_MAX,
 )
 from ottla.model.listeners import Listener
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 _ACCEPTS_PER_TURN = 64
 _SWEEP_MS = 10_000  # how often idle and stuck connections are looked for
 _ACCEPT_PAUSE_MS = 1_000  # after running out of descriptors
+_REQUEST_COST_BYTES = TURN_BYTES_MAX // REQUESTS_PER_TURN_MAX  # what a request takes of a turn's budget
+_REASON_CHARACTERS_MAX = 300  # in the log
 
 Arrivals = list[tuple[Connection, list[memoryview]]]
 
@@ -103,7 +106,8 @@ class Reactor:
         self._waker_in.setblocking(False)
         self._waker_out.setblocking(False)
         self._woken = threading.Event()
-        self._held_bytes = 0  # of unfinished frames, over all connections
+        self._held_bytes = 0  # memory that peers make us hold, over all connections
+        self._now_ms = clock.monotonic_ms()  # when this turn began
         self._running = False
         self._reading = True
         self._poller.register(self._waker_in.fileno(), READABLE)
@@ -178,7 +182,7 @@ class Reactor:
     def turn(self, wait_ms_max: int | None = None) -> None:
         events = self._poller.poll(self._poll_timeout_ms(wait_ms_max))
         self._turns.value += 1
-        now_ms = self.clock.monotonic_ms()
+        self._now_ms = now_ms = self.clock.monotonic_ms()
         readable = self._postponed
         self._postponed = []
         for fd, bits in events:
@@ -307,10 +311,9 @@ class Reactor:
         frames = connection.take_frames()
         if frames:
             arrivals.setdefault(application, []).append((connection, frames))
-        return count
+        return count + len(frames) * _REQUEST_COST_BYTES
 
     def _read_socket(self, connection: Connection, now_ms: int) -> int:
-        held_bytes = connection.cutter.pending_bytes
         try:
             count = connection.receive(now_ms)
         except PeerGone as gone:
@@ -321,10 +324,38 @@ class Reactor:
             self.drop(connection, str(problem))
             return 0
         self._bytes_in.value += count
-        self._held_bytes += connection.cutter.pending_bytes - held_bytes
-        if self._held_bytes > self._options.queued_request_bytes_max > 0:
-            self._drop_slowest()
+        if connection.cutter.pending_bytes or connection.counted_bytes:
+            self._count_held(connection)
         return count
+
+    def _count_held(self, connection: Connection) -> None:
+        """Brings the sum of held bytes up to date; those who hold us up go when it is too much."""
+        if connection.closed:
+            return
+        held_bytes = connection.held_bytes()
+        if not connection.counted_bytes:
+            connection.progress_ms = self._now_ms
+        self._held_bytes += held_bytes - connection.counted_bytes
+        connection.counted_bytes = held_bytes
+        while self._held_bytes > self._options.queued_request_bytes_max > 0:
+            self._drop_slowest()
+
+    def _drop_slowest(self) -> None:
+        """Of those that hold a fair share or more, the one that has made no progress for longest.
+
+        Without the share many small and slow ones would be sacrificed for a few large ones.
+        """
+        holding = [known for known, _ in self._connections.values() if known.counted_bytes]
+        fair_bytes = self._held_bytes // len(holding) // 2
+        slowest = min(
+            (known for known in holding if known.counted_bytes >= fair_bytes),
+            key=lambda known: known.progress_ms,
+        )
+        self.drop(
+            slowest,
+            f"unfinished requests and unread answers of all connections exceed queued.max.request.bytes; "
+            f"{slowest.counted_bytes} of them are its",
+        )
 
     # -- answering -----------------------------------------------------------------------------------------
 
@@ -342,10 +373,13 @@ class Reactor:
                 log.debug("%s: %s", connection, gone)
                 self._close(connection)
                 continue
+            connection.last_active_ms = self._now_ms
             self._watch(connection)
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""
+        if connection.counted_bytes or not connection.holds_nothing:
+            self._count_held(connection)
         if connection.closed:
             return
         if connection.has_frames and connection.may_handle:
@@ -375,12 +409,15 @@ class Reactor:
     def drop(self, connection: Connection, reason: str) -> None:
         """Closes a connection whose peer broke the protocol, with one line in the log."""
         if not connection.closed:
-            log.warning("closed %s: %s", connection, reason)
+            reason = reason[:_REASON_CHARACTERS_MAX]
+            # A peer's own words may be in it: they must not make lines of their own.
+            log.warning("closed %s: %s", connection, reason if reason.isprintable() else ascii(reason))
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
         _, application = self._connections.pop(connection.fd)
-        self._held_bytes -= connection.cutter.pending_bytes
+        self._held_bytes -= connection.counted_bytes
+        connection.counted_bytes = 0
         self._poller.unregister(connection.fd)
         self._ready.pop(connection, None)
         left = self._per_host[connection.peer_host] - 1
@@ -407,12 +444,6 @@ class Reactor:
             elif connection.last_active_ms < idle_since_ms and not connection.pending:
                 log.debug("%s: idle, closed", connection)
                 self._close(connection)
-
-    def _drop_slowest(self) -> None:
-        """Too many bytes of unfinished requests: the one that has been arriving for longest makes room."""
-        unfinished = [known for known, _ in self._connections.values() if known.frame_began_ms is not None]
-        slowest = min(unfinished, key=lambda connection: connection.frame_began_ms or 0)
-        self.drop(slowest, "unfinished requests of all connections exceed queued.max.request.bytes")
 
     # -- shutdown ------------------------------------------------------------------------------------------
 
