@@ -1,6 +1,6 @@
-"""Builds the optional compiled kernel; everything else about the package is in pyproject.toml.
+"""Builds the optional compiled kernels; everything else about the package is in pyproject.toml.
 
-Without Cython or a C compiler the package installs all the same and runs the kernel's source.
+Without Cython or a C compiler the package installs all the same and runs their sources.
 OTTLA_NO_KERNEL=1 skips the build.
 """
 
@@ -11,21 +11,24 @@ import os
 from setuptools import Extension, setup
 
 
-def kernel() -> list[Extension]:
+def kernels() -> list[Extension]:
     if os.environ.get("OTTLA_NO_KERNEL"):
         return []
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    # Another module name than the source's, so that both can be imported beside each other.
-    source = Extension(
-        "ottla.records._kernel", ["src/ottla/records/kernel.py"], extra_compile_args=["-O3", "-g0"]
-    )
-    extensions = cythonize([source], build_dir="build/cython", language_level=3, quiet=True)
+    # Other module names than the sources', so that both can be imported beside each other.
+    sources = [
+        Extension(
+            f"ottla.records._{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3", "-g0"]
+        )
+        for name in ("kernel", "kernel_header")
+    ]
+    extensions = cythonize(sources, build_dir="build/cython", language_level=3, quiet=True)
     for extension in extensions:
         extension.optional = True  # said here, because cythonize() forgets it
     return extensions
 
 
-setup(ext_modules=kernel())
+setup(ext_modules=kernels())

@@ -4,31 +4,45 @@ from __future__ import annotations
 
 import importlib
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
 from ottla.records import kernel_choice
 
 
-def compiled_kernel() -> ModuleType:
+class Kernels(NamedTuple):
+    records: ModuleType
+    header: ModuleType
+
+
+def compiled_kernels() -> Kernels:
     try:
-        return importlib.import_module("ottla.records._kernel")
+        return Kernels(
+            importlib.import_module("ottla.records._kernel"),
+            importlib.import_module("ottla.records._kernel_header"),
+        )
     except ModuleNotFoundError:
         pytest.skip("no compiled kernel was built here (no C compiler, or OTTLA_NO_KERNEL)")
 
 
-def source_kernel() -> ModuleType:
-    return importlib.import_module("ottla.records.kernel")
+def source_kernels() -> Kernels:
+    return Kernels(
+        importlib.import_module("ottla.records.kernel"),
+        importlib.import_module("ottla.records.kernel_header"),
+    )
 
 
 @pytest.fixture(params=["compiled", "source"])
-def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The kernel that everything in the test runs on."""
-    chosen = compiled_kernel() if request.param == "compiled" else source_kernel()
-    monkeypatch.setattr(kernel_choice, "active", chosen)
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    """The kernels that everything in the test runs on."""
+    chosen = compiled_kernels() if request.param == "compiled" else source_kernels()
+    monkeypatch.setattr(kernel_choice, "record_kernel", chosen.records)
+    monkeypatch.setattr(kernel_choice, "header_kernel", chosen.header)
     return chosen
 
 
 @pytest.fixture
-def both_kernels() -> tuple[ModuleType, ModuleType]:
-    return compiled_kernel(), source_kernel()
+def both_kernels() -> tuple[Kernels, Kernels]:
+    """Compiled and source."""
+    return compiled_kernels(), source_kernels()

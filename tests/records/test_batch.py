@@ -25,6 +25,8 @@ from ottla.records.batch import (
 from ottla.records.content import Record, build_batch, records_of
 from ottla.records.crc import crc32c
 
+pytestmark = pytest.mark.usefixtures("kernel")
+
 NOW = 1_700_000_000_000
 INT64_MAX = (1 << 63) - 1
 RULES = ProduceRules(
@@ -80,7 +82,7 @@ def test_crc32c_is_castagnolis() -> None:
     assert crc32c(b"6789", crc32c(b"12345")) == 0xE3069283
 
 
-def test_golden_batch_is_built_and_read(kernel: object) -> None:
+def test_golden_batch_is_built_and_read() -> None:
     assert build_batch(GOLDEN_RECORDS).hex() == GOLDEN.hex()
     assert list(records_of(GOLDEN)) == GOLDEN_RECORDS
     header = read_header(GOLDEN)
@@ -248,6 +250,16 @@ def test_default_bounds_take_every_past() -> None:
     for timestamp in (-1, 0, 1, NOW + 3_600_000):
         check_produced(batch(timestamp=timestamp), 9, RULES, NOW)
     assert refused(batch(timestamp=NOW + 3_600_001)) == ErrorCode.INVALID_TIMESTAMP
+
+
+def test_the_ends_of_int64_are_no_surprise() -> None:
+    for ends in ((0, 0), (INT64_MAX, 0), (0, INT64_MAX), (INT64_MAX, INT64_MAX)):
+        rules = RULES._replace(timestamp_before_ms_max=ends[0], timestamp_after_ms_max=ends[1])
+        assert refused(batch(base_timestamp=-INT64_MAX - 1), rules) == ErrorCode.INVALID_TIMESTAMP
+        if ends[1] == 0:
+            assert refused(batch(max_timestamp=INT64_MAX), rules) == ErrorCode.INVALID_TIMESTAMP
+        else:
+            check_produced(batch(max_timestamp=INT64_MAX), 9, rules, NOW)
 
 
 def test_stamp_changes_offset_and_epoch_only() -> None:

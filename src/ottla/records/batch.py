@@ -28,8 +28,10 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.model.errors import ErrorCode, Refused
-from ottla.model.offsets import NO_SEQUENCE, NO_TIMESTAMP
+from ottla.model.offsets import NO_SEQUENCE
+from ottla.records import kernel_choice
 from ottla.records.crc import crc32c
+from ottla.records.findings import Fault
 
 MAGIC = 2
 HEADER_BYTES = 61
@@ -42,12 +44,9 @@ TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40  # KIP-534: base_timestamp is the time from which the cleaner may drop tombstones
 USED_ATTRIBUTES = 0x7F
-_BROKERS_OWN = CONTROL | LOG_APPEND_TIME
 
 _EPOCH_END = 16
 _CRC_END = 21
-_ZSTD = 4
-_ZSTD_SINCE = 7  # KIP-110
 _LEGACY_LENGTH_MIN = 14  # the smallest batch_length of any format: an empty message of magic 0
 _SEQUENCE_MODULUS = 1 << 31
 
@@ -190,68 +189,61 @@ def check_produced(
     than Kafka: bytes after the batch are refused (Kafka drops them and acknowledges), and so is a batch that
     claims log append time, on every topic. Attribute bits without a meaning pass, as they do there.
     """
-    if records is None or (size := len(records)) < HEADER_BYTES:
+    if records is None:
         raise _not_one_batch(records)
-    header = _as_tuple(BatchHeader, _unpack_header(records))
-    (
-        base_offset,
-        batch_length,
-        _leader_epoch,
-        magic,
-        crc,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        _producer_epoch,
-        base_sequence,
-        record_count,
-    ) = header
-    if magic != MAGIC or batch_length + LENGTH_END != size:
-        raise _not_one_batch(records)
-    codec = attributes & CODEC_MASK
-    if codec == _ZSTD and version < _ZSTD_SINCE:
-        raise Refused(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce {_ZSTD_SINCE}, this is {version}"
-        )
-    if base_offset != 0:
-        raise Refused(
-            ErrorCode.INVALID_RECORD, f"a produced batch starts at offset 0, this one at {base_offset}"
-        )
-    if size > rules.batch_bytes_max:
-        raise too_large(size, rules.batch_bytes_max)
-    if crc32c(records[_CRC_END:]) != crc:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the batch's CRC is not {crc:#010x} as it says")
-    if codec > _ZSTD:
-        # Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; this says what is wrong.
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression type has the number {codec}")
-    if record_count <= 0 or last_offset_delta != record_count - 1:
-        raise Refused(
-            ErrorCode.INVALID_RECORD, f"{record_count} records do not fill offsets 0 to {last_offset_delta}"
-        )
-    if attributes & _BROKERS_OWN:
-        raise _not_for_clients(attributes)
-    if producer_id >= 0 and base_sequence < 0:
-        raise Refused(ErrorCode.INVALID_RECORD, f"producer {producer_id} sent the sequence {base_sequence}")
-    if not rules.log_append_time and (
-        base_timestamp < now_ms - rules.timestamp_before_ms_max
-        or max_timestamp > now_ms + rules.timestamp_after_ms_max
-        or max_timestamp < base_timestamp
-    ):
-        check_timestamps(base_timestamp, max_timestamp, rules, now_ms)
+    fault, header = kernel_choice.header_kernel.check_header(
+        BatchHeader,
+        records,
+        version,
+        rules.batch_bytes_max,
+        rules.log_append_time,
+        now_ms,
+        rules.timestamp_before_ms_max,
+        rules.timestamp_after_ms_max,
+    )
+    if fault:
+        raise _refusal(fault, header, records, version, rules, now_ms)
     return _as_tuple(CheckedBatch, (header, records))
 
 
-def check_timestamps(first: int, last: int, rules: ProduceRules, now_ms: int) -> None:
-    """Refuses timestamps outside of what the topic takes; a record without one is always taken."""
+def _refusal(
+    fault: int, header: BatchHeader, records: memoryview, version: int, rules: ProduceRules, now_ms: int
+) -> Refused:
+    """The answer to a fault that the kernel found."""
+    match fault:
+        case Fault.NOT_ONE_BATCH:
+            return _not_one_batch(records)
+        case Fault.ZSTD_TOO_EARLY:
+            text = f"zstd needs Produce 7, this is Produce {version}"
+            return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
+        case Fault.BASE_OFFSET:
+            text = f"a produced batch starts at offset 0, this one at {header.base_offset}"
+        case Fault.TOO_LARGE:
+            return too_large(header.size, rules.batch_bytes_max)
+        case Fault.CRC:
+            return Refused(ErrorCode.CORRUPT_MESSAGE, f"the batch's CRC is not {header.crc:#010x} as it says")
+        case Fault.CODEC:
+            # Kafka stumbles over it and answers UNKNOWN_SERVER_ERROR; this says what is wrong.
+            text = f"no compression type has the number {header.codec}"
+            return Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, text)
+        case Fault.COUNT:
+            text = f"{header.record_count} records do not fill offsets 0 to {header.last_offset_delta}"
+        case Fault.CONTROL:
+            text = "clients may not write control batches"
+        case Fault.SEQUENCE:
+            text = f"producer {header.producer_id} sent the sequence {header.base_sequence}"
+        case Fault.TIMESTAMP_TYPE:
+            return Refused(ErrorCode.INVALID_TIMESTAMP, "only the broker writes batches of log append time")
+        case _:
+            return bad_timestamp(header.base_timestamp, header.max_timestamp, rules, now_ms)
+    return Refused(ErrorCode.INVALID_RECORD, text)
+
+
+def bad_timestamp(first: int, last: int, rules: ProduceRules, now_ms: int) -> Refused:
     earliest = now_ms - rules.timestamp_before_ms_max
     latest = now_ms + rules.timestamp_after_ms_max
-    for timestamp in (first, last):
-        if timestamp != NO_TIMESTAMP and not earliest <= timestamp <= latest:
-            raise Refused(
-                ErrorCode.INVALID_TIMESTAMP, f"timestamp {timestamp} is not between {earliest} and {latest}"
-            )
+    text = f"timestamps from {first} to {last} are not all between {earliest} and {latest}"
+    return Refused(ErrorCode.INVALID_TIMESTAMP, text)
 
 
 def stamp(
@@ -266,12 +258,9 @@ def stamp(
     if append_time_ms is None:
         return [_STAMP.pack(base_offset, header.batch_length, leader_epoch), body[_EPOCH_END:]]
     records = body[HEADER_BYTES:]
-    stamped = header._replace(
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        attributes=header.attributes & USED_ATTRIBUTES | LOG_APPEND_TIME,
-        max_timestamp=append_time_ms,
-    )
+    attributes = header.attributes & USED_ATTRIBUTES | LOG_APPEND_TIME
+    begin = (base_offset, 0, leader_epoch, MAGIC, 0, attributes)
+    stamped = BatchHeader(*begin, *header[6:8], append_time_ms, *header[9:])
     return [header_bytes(stamped, records), records]
 
 
@@ -304,9 +293,3 @@ def too_large(size: int, size_max: int) -> Refused:
     return Refused(
         ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes, max.message.bytes is {size_max}"
     )
-
-
-def _not_for_clients(attributes: int) -> Refused:
-    if attributes & CONTROL:
-        return Refused(ErrorCode.INVALID_RECORD, "clients may not write control batches")
-    return Refused(ErrorCode.INVALID_TIMESTAMP, "only the broker writes batches of log append time")

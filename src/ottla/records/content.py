@@ -23,7 +23,7 @@ from ottla.records.batch import (
     Bytes,
     CheckedBatch,
     ProduceRules,
-    check_timestamps,
+    bad_timestamp,
     header_bytes,
     read_header,
     too_large,
@@ -31,7 +31,7 @@ from ottla.records.batch import (
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.findings import CorruptRecords, Finding
 
-_DECODED_AT_ONCE = 1_000
+_DECODED_AT_ONCE = 256
 """Records that `records_of` holds as objects: one of seven bytes takes two hundred as an object."""
 
 
@@ -54,7 +54,7 @@ def records_of(batch: Bytes, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES
     position = 0
     left = header.record_count
     while left > 0:
-        decoded, position, fault = kernel_choice.active.decode_records(
+        decoded, position, fault = kernel_choice.record_kernel.decode_records(
             records,
             position,
             min(left, _DECODED_AT_ONCE),
@@ -91,7 +91,7 @@ def build_batch(
     records = tuple(records)
     if not records:
         raise ValueError("a batch needs a record")
-    plain, last_offset_delta, base_timestamp, max_timestamp = kernel_choice.active.encode_records(
+    plain, last_offset_delta, base_timestamp, max_timestamp = kernel_choice.record_kernel.encode_records(
         records, base_offset
     )
     body = compress(codec, plain, level)
@@ -173,7 +173,7 @@ def _header_of(batch: Bytes) -> BatchHeader:
 
 def _check_records(plain: Bytes, header: BatchHeader, rules: ProduceRules, now_ms: int) -> int:
     """Refuses records that do not fit header and rules; the largest timestamp."""
-    finding, position, number, earliest, latest = kernel_choice.active.check_records(
+    finding, position, number, earliest, latest = kernel_choice.record_kernel.check_records(
         plain, header.record_count, header.base_timestamp, rules.keys_needed
     )
     if finding == Finding.KEYLESS:
@@ -185,8 +185,12 @@ def _check_records(plain: Bytes, header: BatchHeader, rules: ProduceRules, now_m
     elif finding == Finding.BROKEN:
         text = f"record {number} is broken at byte {position}"
     else:
-        if not rules.log_append_time and latest >= 0:
-            check_timestamps(earliest, latest, rules, now_ms)
+        in_bounds = (
+            earliest >= now_ms - rules.timestamp_before_ms_max
+            and latest <= now_ms + rules.timestamp_after_ms_max
+        )
+        if not rules.log_append_time and not in_bounds:
+            raise bad_timestamp(earliest, latest, rules, now_ms)
         return latest
     raise Refused(ErrorCode.INVALID_RECORD, text)
 

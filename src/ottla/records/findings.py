@@ -1,4 +1,4 @@
-"""What a look at the records of a batch can find (the kernel's numbers), and the error it ends in."""
+"""What a look at a batch can find, by the kernel's numbers, and the error that broken records end in."""
 
 from __future__ import annotations
 
@@ -6,11 +6,30 @@ from enum import IntEnum
 
 
 class Finding(IntEnum):
+    """What `check_records` says of the records."""
+
     SOUND = 0
     BROKEN = 1  # at a position: a length, a count or a number that cannot be
     TRAILING = 2  # bytes after the last record, from a position
     OFFSET_GAP = 3  # a record's offset does not follow the one before it
     KEYLESS = 4  # a record without the key it must have
+
+
+class Fault(IntEnum):
+    """Why a produced batch may not be appended, in the order in which it is looked for."""
+
+    NONE = 0
+    NOT_ONE_BATCH = 1  # not exactly one batch of format 2
+    ZSTD_TOO_EARLY = 2
+    BASE_OFFSET = 3
+    TOO_LARGE = 4
+    CRC = 5
+    CODEC = 6
+    COUNT = 7
+    CONTROL = 8
+    SEQUENCE = 9
+    TIMESTAMP_TYPE = 10
+    TIMESTAMP = 11
 
 
 class CorruptRecords(ValueError):

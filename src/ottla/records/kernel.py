@@ -1,7 +1,7 @@
 # mypy: disable-error-code="untyped-decorator,valid-type,name-defined,misc,no-any-return"
 """The loops over records: one source, compiled by Cython where a compiler is, plain Python where none is.
 
-Cython builds this file as `ottla.records._kernel`; `kernel_choice` picks. Both must give the same values and
+Cython builds it as `ottla.records._kernel`; `kernel_choice` picks. Both must give the same values and
 the same faults for every input, which the tests hold against each other. Rules of this file:
 
 - Every read is checked against an end first; a length from the peer is compared with what remains before use.
@@ -31,7 +31,7 @@ if not cython.compiled:
     Octets = memoryview  # what is read
     Room = bytearray  # what is written to
 else:
-    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING
+    from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
 
     Long = cython.typedef(cython.longlong)
@@ -49,6 +49,7 @@ BROKEN = cython.declare(cython.longlong, Finding.BROKEN)
 TRAILING = cython.declare(cython.longlong, Finding.TRAILING)
 OFFSET_GAP = cython.declare(cython.longlong, Finding.OFFSET_GAP)
 KEYLESS = cython.declare(cython.longlong, Finding.KEYLESS)
+
 
 _as_tuple = tuple.__new__
 
@@ -468,7 +469,10 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
             raise ValueError(f"the record at offset {offset} has {size} bytes")
         if pos + 5 + size > capacity:
             capacity += capacity + size
-            out.extend(bytes(capacity - len(out)))
+            if cython.compiled:
+                PyByteArray_Resize(out, capacity)  # fills nothing with zeros
+            else:
+                out.extend(bytes(capacity - len(out)))
             p = _start(out)
         pos = _put(p, pos, size)
         p[pos] = 0

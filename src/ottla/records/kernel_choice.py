@@ -1,7 +1,7 @@
 """Which kernel runs: the compiled one where it was built, else its source; OTTLA_KERNEL overrides.
 
 `OTTLA_KERNEL=python` takes the source although a compiled one is there, `OTTLA_KERNEL=compiled` insists
-on the compiled one. Callers look functions up in `active` at every call, so that tests can swap it.
+on the compiled one. Callers look functions up at every call, so that tests can swap the modules.
 """
 
 from __future__ import annotations
@@ -10,26 +10,28 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["active", "kernel_is_compiled"]
+__all__ = ["header_kernel", "kernel_is_compiled", "record_kernel"]
 
 if TYPE_CHECKING:
-    from ottla.records import kernel as active
+    from ottla.records import kernel as record_kernel
+    from ottla.records import kernel_header as header_kernel
 else:
 
-    def _choose():
+    def _choose(name):
         choice = os.environ.get("OTTLA_KERNEL", "")
         if choice not in ("", "python", "compiled"):
             raise ValueError(f"OTTLA_KERNEL is {choice!r}; it may be 'python' or 'compiled'")
         if choice != "python":
             try:
-                return importlib.import_module("ottla.records._kernel")
+                return importlib.import_module(f"ottla.records._{name}")
             except ModuleNotFoundError:
                 if choice == "compiled":
                     raise
-        return importlib.import_module("ottla.records.kernel")
+        return importlib.import_module(f"ottla.records.{name}")
 
-    active = _choose()
+    record_kernel = _choose("kernel")
+    header_kernel = _choose("kernel_header")
 
 
 def kernel_is_compiled() -> bool:
-    return active.is_compiled()
+    return record_kernel.is_compiled() and header_kernel.is_compiled()
