@@ -30,7 +30,7 @@ def test_a_snapshot_holds_the_moment_it_began(seed: int, monkeypatch: pytest.Mon
         change(tree, rng, 60)
         before, ephemerals, zxid = content(tree), {**tree.ephemerals}, tree.last_zxid
         ephemerals = {session: set(paths) for session, paths in ephemerals.items()}
-        writer = SnapshotWriter(tree)
+        writer = SnapshotWriter(tree, 7)
         data = b""
         while not writer.finished:
             change(tree, rng, rng.randrange(4))
@@ -49,7 +49,7 @@ def test_a_slice_is_bounded_however_large_the_tree(monkeypatch: pytest.MonkeyPat
         txn, _ = tree.decide(Create(f"/{number:03}", bytes(100)), 1, 0)
         assert txn is not None
         tree.apply(txn)
-    writer = SnapshotWriter(tree)
+    writer = SnapshotWriter(tree, 7)
     sizes = []
     while not writer.finished:
         sizes.append(len(writer.next_chunk()))
@@ -66,7 +66,7 @@ def test_a_node_that_goes_and_comes_back_is_the_old_one_in_the_snapshot() -> Non
         assert txn is not None
         tree.apply(txn)
     before = content(tree)
-    writer = SnapshotWriter(tree)
+    writer = SnapshotWriter(tree, 7)
     for other in later:
         txn, _ = tree.decide(other, 1, 0)
         assert txn is not None
@@ -81,7 +81,7 @@ def test_damage_anywhere_is_noticed() -> None:
     txn, _ = tree.decide(Create("/a", b"data"), 1, 0)
     assert txn is not None
     tree.apply(txn)
-    data = SnapshotWriter(tree).next_chunk()
+    data = SnapshotWriter(tree, 7).next_chunk()
     assert load_snapshot(data, "snapshot") is not None
     for position in range(len(data)):
         assert load_snapshot(data[:position], "snapshot") is None

@@ -24,10 +24,16 @@ def three_records(files: SimulatedFiles) -> LoggedTree:
     return logged
 
 
+def tag_of(log: bytes) -> int:
+    header = frames.decode_header(frames.LOG_MAGIC, log, "log")
+    assert header is not None
+    return header.tag
+
+
 def record_positions(data: bytes) -> list[int]:
     """Where each record of a log file begins, and the end of the file."""
     positions = [HEADER_BYTES]
-    while (frame := frames.frame_at(data, positions[-1])) is not None:
+    while (frame := frames.frame_at(data, positions[-1], tag_of(data))) is not None:
         positions.append(frame.end)
     return positions
 
@@ -166,9 +172,35 @@ def test_a_right_checksum_over_wrong_content_is_loud() -> None:
         "does not fit the state": b"\x00" * 8 + encode_txn(Txn(4, 0, (Deleted("/nowhere"),))),
     }
     for text, payload in cases.items():
-        overwrite(files, log_name(1), data + frames.encode_frame(payload))
+        overwrite(files, log_name(1), data + frames.encode_frame(payload, tag_of(data)))
         with pytest.raises(CorruptData, match=text):
             LoggedTree(files, logged.history)
+
+
+def test_what_a_client_stores_cannot_pass_for_a_record() -> None:
+    """The torn tail holds a whole record that claims great things, inside of a znode's data."""
+    files = SimulatedFiles()
+    logged = three_records(files)
+    durable = read(files, log_name(1))
+    tag = tag_of(durable)
+    forged = frames.encode_frame((2**60).to_bytes(8, "big") + encode_txn(TXN), tag ^ 1)
+    logged.do(Create("/forged", forged))
+    logged.sync()
+    data = bytearray(read(files, log_name(1)))
+    data[len(durable) + FRAME_BYTES] ^= 0xFF
+    overwrite(files, log_name(1), bytes(data))
+    assert LoggedTree(files).tree.last_zxid == 3
+
+
+def test_strangers_in_the_directory_are_left_alone() -> None:
+    files = SimulatedFiles()
+    logged = three_records(files)
+    logged.log.close()
+    strangers = ["log.bak", f"{log_name(1)}.bak", "snapshot.txt", "notes.tmp"]
+    for name in strangers:
+        files.create(f"{DIRECTORY}/{name}").close()
+    assert content(LoggedTree(files).tree) == content(logged.tree)
+    assert set(strangers) < set(file_names(files))
 
 
 def test_files_of_a_newer_format_are_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def _alter_topic(
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
     try:
         configs = altered(topic.configs, alteration.entries, incremental, ResourceType.TOPIC)
-        config.topic_values(configs)
+        config.topic_config(configs)
     except InvalidSetting as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
     return TopicConfigPlan(topic, configs)

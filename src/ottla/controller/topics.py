@@ -148,7 +148,7 @@ def _checked_configs(spec: TopicSpec, config: BrokerConfig) -> dict[str, str]:
         raise Refused(ErrorCode.INVALID_CONFIG, f"no value is given for {', '.join(unset)}")
     configs = {name: text for name, text in spec.configs if text is not None}
     try:
-        config.topic_values(configs)
+        config.topic_config(configs)
     except InvalidSetting as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
     return configs

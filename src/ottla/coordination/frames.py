@@ -1,7 +1,8 @@
 """The framing of coordination's files: a versioned header, then records that prove themselves.
 
-A record is a marker, its length, a CRC32C over length and payload, and the payload. The marker lets a reader
-find the next whole record behind damage, which tells a torn tail from damage in the middle.
+A record is a marker, the file's tag, its length, a CRC32C over length and payload, and the payload. The
+marker lets a reader find the next whole record behind damage, which tells a torn tail from damage in the
+middle. The tag is drawn at random, so that no client can store bytes that look like a record of ours.
 """
 
 from __future__ import annotations
@@ -19,24 +20,29 @@ FORMAT_VERSION = 1
 LOG_MAGIC = b"OttlaLog"
 SNAPSHOT_MAGIC = b"OttlaSnp"
 
-_HEADER = struct.Struct(">8sIQI")  # magic, version, zxid, CRC32C of what is before it
+_HEADER = struct.Struct(">8sIQII")  # magic, version, zxid, tag, CRC32C of what is before it
 HEADER_BYTES = _HEADER.size
 
 _MARKER = b"\xf7\x1eZn"
-_FRAME = struct.Struct(">4sII")  # marker, bytes of payload, CRC32C of that length and the payload
+_FRAME = struct.Struct(">4sIII")  # marker, tag, bytes of payload, CRC32C of that length and the payload
 FRAME_BYTES = _FRAME.size
 
 
-def encode_header(magic: bytes, zxid: int) -> bytes:
-    head = struct.pack(">8sIQ", magic, FORMAT_VERSION, zxid)
+class Header(NamedTuple):
+    zxid: int  # of a log: the first transaction in it; of a snapshot: the last one that it holds
+    tag: int
+
+
+def encode_header(magic: bytes, header: Header) -> bytes:
+    head = struct.pack(">8sIQI", magic, FORMAT_VERSION, header.zxid, header.tag)
     return head + struct.pack(">I", crc32c(head))
 
 
-def decode_header(magic: bytes, data: bytes, name: str) -> int | None:
-    """The zxid in the header, or None when the header is not whole. CorruptData for a newer version."""
+def decode_header(magic: bytes, data: bytes, name: str) -> Header | None:
+    """None when the header is not whole. CorruptData for a newer version."""
     if len(data) < HEADER_BYTES:
         return None
-    found, version, zxid, crc = _HEADER.unpack_from(data)
+    found, version, zxid, tag, crc = _HEADER.unpack_from(data)
     if found != magic or crc != crc32c(data[: HEADER_BYTES - 4]):
         return None
     if version > FORMAT_VERSION:
@@ -44,38 +50,38 @@ def decode_header(magic: bytes, data: bytes, name: str) -> int | None:
             f"{name} is of format version {version}, this Ottla reads versions up to {FORMAT_VERSION}: "
             "start it with the Ottla that wrote it, or a newer one"
         )
-    return int(zxid)
+    return Header(zxid, tag)
 
 
-def encode_frame(payload: bytes) -> bytes:
+def encode_frame(payload: bytes, tag: int) -> bytes:
     size = struct.pack(">I", len(payload))
-    return b"".join((_MARKER, size, struct.pack(">I", crc32c(payload, crc32c(size))), payload))
+    crc = crc32c(payload, crc32c(size))
+    return _FRAME.pack(_MARKER, tag, len(payload), crc) + payload
 
 
 class Frame(NamedTuple):
-    position: int
     payload: bytes
     end: int  # position behind it
 
 
-def frame_at(data: bytes, position: int) -> Frame | None:
-    """The whole, undamaged frame at `position`, if there is one."""
+def frame_at(data: bytes, position: int, tag: int | None) -> Frame | None:
+    """The whole, undamaged frame at `position`, if there is one; of any tag when the file's is not known."""
     if position + FRAME_BYTES > len(data):
         return None
-    marker, size, crc = _FRAME.unpack_from(data, position)
+    marker, frame_tag, size, crc = _FRAME.unpack_from(data, position)
     start = position + FRAME_BYTES
-    if marker != _MARKER or start + size > len(data):
+    if marker != _MARKER or (tag is not None and tag != frame_tag) or start + size > len(data):
         return None
     payload = data[start : start + size]
-    if crc32c(payload, crc32c(data[position + 4 : position + 8])) != crc:
+    if crc32c(payload, crc32c(data[position + 8 : position + 12])) != crc:
         return None
-    return Frame(position, payload, start + size)
+    return Frame(payload, start + size)
 
 
-def frames_behind(data: bytes, position: int) -> Iterator[Frame]:
+def frames_behind(data: bytes, position: int, tag: int | None) -> Iterator[Frame]:
     """Every whole frame at or behind `position`, found by its marker, whatever lies between them."""
     while (position := data.find(_MARKER, position)) >= 0:
-        frame = frame_at(data, position)
+        frame = frame_at(data, position, tag)
         if frame is None:
             position += 1
         else:

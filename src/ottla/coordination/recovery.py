@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import struct
 from dataclasses import dataclass, field
 
@@ -27,19 +28,22 @@ from ottla.model.errors import CorruptData
 
 logger = logging.getLogger(__name__)
 
-LOG_PREFIX, SNAPSHOT_PREFIX = "log.", "snapshot."
 TEMPORARY_SUFFIX = ".tmp"
+_LOG, _SNAPSHOT = "log", "snapshot"
+_NAME = re.compile(
+    rf"(?P<kind>{_LOG}|{_SNAPSHOT})\.(?P<zxid>[0-9a-f]{{16}})(?P<temporary>\{TEMPORARY_SUFFIX})?"
+)
 
 DURABLE_ZXID = struct.Struct(">Q")
 """In front of a transaction's bytes in the log: the newest zxid known to be durable when it was written."""
 
 
 def log_name(first_zxid: int) -> str:
-    return f"{LOG_PREFIX}{first_zxid:016x}"
+    return f"{_LOG}.{first_zxid:016x}"
 
 
 def snapshot_name(zxid: int) -> str:
-    return f"{SNAPSHOT_PREFIX}{zxid:016x}"
+    return f"{_SNAPSHOT}.{zxid:016x}"
 
 
 @dataclass(slots=True)
@@ -47,7 +51,7 @@ class Recovered:
     tree: Tree
     logs: list[int] = field(default_factory=list)  # first zxid of every log file that is there, in order
     snapshots: list[int] = field(default_factory=list)  # zxid of every snapshot that is there, in order
-    append_to_last_log: bool = False  # the last log ends with the newest transaction, so it can go on
+    last_log_tag: int | None = None  # the last log ends with the newest transaction, so it can go on
     log_bytes: int = 0  # read behind the snapshot
     snapshot_bytes: int = 0
 
@@ -57,6 +61,7 @@ class _Damage:
     path: str
     position: int
     data: bytes  # of the whole file
+    tag: int | None  # of the file; None when its header is damaged
 
 
 def recover(files: Files, directory: str) -> Recovered:
@@ -72,14 +77,13 @@ def _list(files: Files, directory: str) -> tuple[list[int], list[int]]:
     logs: list[int] = []
     snapshots: list[int] = []
     for name, is_directory in files.list_directory(directory):
-        if is_directory:
-            continue
-        if name.endswith(TEMPORARY_SUFFIX):
+        match = None if is_directory else _NAME.fullmatch(name)
+        if match is None:
+            continue  # not ours: a copy that somebody made, say
+        if match["temporary"]:
             files.remove(os.path.join(directory, name))
-        elif name.startswith(LOG_PREFIX):
-            logs.append(int(name.removeprefix(LOG_PREFIX), 16))
-        elif name.startswith(SNAPSHOT_PREFIX):
-            snapshots.append(int(name.removeprefix(SNAPSHOT_PREFIX), 16))
+        else:
+            (logs if match["kind"] == _LOG else snapshots).append(int(match["zxid"], 16))
     return sorted(logs), sorted(snapshots)
 
 
@@ -106,8 +110,8 @@ def _replay(files: Files, directory: str, found: Recovered) -> None:
                 f"{path} begins with transaction {first_zxid}, but the files before it end with "
                 f"{tree.last_zxid}: a file is missing; restore the directory from a backup"
             )
-        last_zxid, damage = _replay_file(files, path, first_zxid, found)
-        found.append_to_last_log = damage is None and last_zxid == tree.last_zxid
+        last_zxid, tag, damage = _replay_file(files, path, first_zxid, found)
+        found.last_log_tag = tag if damage is None and last_zxid == tree.last_zxid else None
         if damage is not None:
             later = needed[index + 1 :]
             _require_a_torn_tail(files, directory, tree.last_zxid, damage, later)
@@ -118,26 +122,29 @@ def _replay(files: Files, directory: str, found: Recovered) -> None:
             return
 
 
-def _replay_file(files: Files, path: str, first_zxid: int, found: Recovered) -> tuple[int, _Damage | None]:
-    """Apply what is new in a log file: the last zxid in it, and where it stops making sense."""
+def _replay_file(
+    files: Files, path: str, first_zxid: int, found: Recovered
+) -> tuple[int, int | None, _Damage | None]:
+    """Apply what is new in a log file: the last zxid in it, its tag, and where it stops making sense."""
     data = files.read_all(path)
     last_zxid = first_zxid - 1
-    if decode_header(LOG_MAGIC, data, path) != first_zxid:
-        return last_zxid, _Damage(path, 0, data)
-    position = HEADER_BYTES
+    header = decode_header(LOG_MAGIC, data, path)
+    if header is None or header.zxid != first_zxid:
+        return last_zxid, None, _Damage(path, 0, data, None)
+    tag, position = header.tag, HEADER_BYTES
     while position < len(data):
-        frame = frame_at(data, position)
+        frame = frame_at(data, position, tag)
         if frame is None:
-            return last_zxid, _Damage(path, position, data)
+            return last_zxid, tag, _Damage(path, position, data, tag)
         txn = _decode(frame.payload, path, position)
         if txn.zxid != last_zxid + 1:
-            return last_zxid, _Damage(path, position, data)
+            return last_zxid, tag, _Damage(path, position, data, tag)
         last_zxid = txn.zxid
         if txn.zxid > found.tree.last_zxid:
             _apply(found.tree, txn, path, position)
             found.log_bytes += frame.end - position
         position = frame.end
-    return last_zxid, None
+    return last_zxid, tag, None
 
 
 def _decode(payload: bytes, path: str, position: int) -> Txn:
@@ -164,10 +171,14 @@ def _require_a_torn_tail(
     files: Files, directory: str, good_zxid: int, damage: _Damage, later: list[int]
 ) -> None:
     """CorruptData when a record behind the damage knows of a newer durable transaction than the good ones."""
-    rest = [(damage.data, damage.position)]
-    rest += [(files.read_all(os.path.join(directory, log_name(zxid))), 0) for zxid in later]
-    for data, position in rest:
-        for frame in frames_behind(data, position):
+    rest = [(damage.data, damage.position, damage.tag)]
+    for zxid in later:
+        path = os.path.join(directory, log_name(zxid))
+        data = files.read_all(path)
+        header = decode_header(LOG_MAGIC, data, path)
+        rest.append((data, 0, None if header is None else header.tag))
+    for data, position, tag in rest:
+        for frame in frames_behind(data, position, tag):
             if len(frame.payload) < DURABLE_ZXID.size:
                 continue
             (durable_zxid,) = DURABLE_ZXID.unpack_from(frame.payload)
@@ -194,7 +205,7 @@ def _cut(files: Files, first_zxid: int, last_zxid: int, damage: _Damage, found: 
     handle = files.open(damage.path)
     handle.truncate(damage.position)
     handle.close()
-    found.append_to_last_log = True
+    found.last_log_tag = damage.tag
 
 
 def _make_durable(files: Files, directory: str, found: Recovered) -> None:

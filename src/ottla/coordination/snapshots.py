@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from ottla.coordination.frames import (
     HEADER_BYTES,
     SNAPSHOT_MAGIC,
+    Header,
     decode_header,
     encode_frame,
     encode_header,
@@ -36,11 +37,12 @@ _NODE = struct.Struct(">II QQQ qq ii Q Q")
 class SnapshotWriter:
     """Turns the tree, as it is now, into the chunks of a snapshot file."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, tag: int) -> None:
         assert tree.before_change is None, "one snapshot at a time"
         self.zxid = tree.last_zxid
         self.finished = False
         self._tree = tree
+        self._tag = tag
         tree.snapshot_mark += 1
         tree.before_change = self._save
         self._mark = tree.snapshot_mark
@@ -48,7 +50,7 @@ class SnapshotWriter:
         self._slice: list[bytes] = []
         self._slice_nodes = 0
         self._nodes = 0  # serialised so far
-        self._head = encode_header(SNAPSHOT_MAGIC, self.zxid)
+        self._head = encode_header(SNAPSHOT_MAGIC, Header(self.zxid, tag))
 
     def next_chunk(self) -> bytes:
         """The next bytes of the file; `finished` tells whether they were the last."""
@@ -60,7 +62,7 @@ class SnapshotWriter:
                 self._save(path, node)
                 if self._slice_nodes >= SLICE_NODES:
                     return self._take_slice()
-        chunk = self._take_slice() + encode_frame(_END.pack(_END_MARK, self._nodes))
+        chunk = self._take_slice() + encode_frame(_END.pack(_END_MARK, self._nodes), self._tag)
         self.abandon()
         return chunk
 
@@ -76,7 +78,7 @@ class SnapshotWriter:
 
     def _take_slice(self) -> bytes:
         head, self._head = self._head, b""
-        chunk = head + encode_frame(_COUNT.pack(self._slice_nodes) + b"".join(self._slice))
+        chunk = head + encode_frame(_COUNT.pack(self._slice_nodes) + b"".join(self._slice), self._tag)
         self._slice, self._slice_nodes = [], 0
         return chunk
 
@@ -101,19 +103,19 @@ def _encode_node(path: str, node: Node) -> bytes:
 
 def load_snapshot(data: bytes, name: str) -> Tree | None:
     """The tree in a snapshot file's bytes, or None when they are damaged or incomplete."""
-    zxid = decode_header(SNAPSHOT_MAGIC, data, name)
-    if zxid is None:
+    header = decode_header(SNAPSHOT_MAGIC, data, name)
+    if header is None:
         return None
     tree = Tree()
     tree.nodes.clear()
     position = HEADER_BYTES
-    while (frame := frame_at(data, position)) is not None:
+    while (frame := frame_at(data, position, header.tag)) is not None:
         payload, position = frame.payload, frame.end
         if payload[:4] == _COUNT.pack(_END_MARK):
             _, nodes = _END.unpack(payload)
             if position != len(data) or nodes != len(tree.nodes):
                 return None
-            tree.last_zxid = zxid
+            tree.last_zxid = header.zxid
             return tree if _link(tree) else None
         _load_slice(tree, payload)
     return None

@@ -7,11 +7,13 @@ and `finish_sync` the files belong to the round.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ottla.coordination.frames import LOG_MAGIC, encode_frame, encode_header
+from ottla.coordination.frames import LOG_MAGIC, Header, encode_frame, encode_header
 from ottla.coordination.recovery import (
     DURABLE_ZXID,
     TEMPORARY_SUFFIX,
@@ -59,15 +61,17 @@ class TxnLog:
         self._snapshot_bytes = recovered.snapshot_bytes  # of the last snapshot
         self._frames: list[bytes] = []  # appended, not yet in a round
         self._handle: FileHandle | None = None  # the log being written; None: the next round opens a new one
-        if recovered.append_to_last_log:
+        self._tag = secrets.randbits(32)  # of every file written from here on
+        if recovered.last_log_tag is not None:
             self._handle = files.open(self._path(log_name(self._logs[-1])))
+            self._tag = recovered.last_log_tag
         self._snapshot: SnapshotWriter | None = None
         self._snapshot_handle: FileHandle | None = None
         self._under_way: SyncTicket | None = None
 
     def append(self, txn: Txn) -> None:
         """Take a transaction that was just applied to the tree; the next round makes it durable."""
-        frame = encode_frame(DURABLE_ZXID.pack(self.durable_zxid) + encode_txn(txn))
+        frame = encode_frame(DURABLE_ZXID.pack(self.durable_zxid) + encode_txn(txn), self._tag)
         self._frames.append(frame)
         self._log_bytes += len(frame)
 
@@ -80,7 +84,7 @@ class TxnLog:
             steps.append(self._log_step())
         if self._snapshot is None and self._log_bytes > max(self._snapshot_log_bytes, self._snapshot_bytes):
             # Everything up to here goes into this round's log file; the next round begins a new one.
-            self._snapshot = SnapshotWriter(self.tree)
+            self._snapshot = SnapshotWriter(self.tree, self._tag)
             self._log_bytes = self._snapshot_bytes = 0
         if self._snapshot is not None:
             steps.append(self._snapshot_step(self._snapshot))
@@ -121,8 +125,9 @@ class TxnLog:
         self._logs.append(first_zxid)
 
         def begin_log() -> None:
+            header = encode_header(LOG_MAGIC, Header(first_zxid, self._tag))
             self._handle = self._files.create(self._path(log_name(first_zxid)))
-            _append_durably(self._handle, [encode_header(LOG_MAGIC, first_zxid), *frames])
+            _append_durably(self._handle, [header, *frames])
             self._files.sync_directory(self._directory)
 
         return begin_log
@@ -150,7 +155,8 @@ class TxnLog:
             self._files.rename(path + TEMPORARY_SUFFIX, path)
             self._files.sync_directory(self._directory)
             for old in obsolete:
-                self._files.remove(old)
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.remove(old)
 
         return complete
 

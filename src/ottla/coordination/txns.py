@@ -7,7 +7,6 @@ state before it always gives the same state, now and at every recovery.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
@@ -29,8 +28,7 @@ class DataSet(NamedTuple):
 Change = Created | Deleted | DataSet
 
 
-@dataclass(slots=True, frozen=True)
-class Txn:
+class Txn(NamedTuple):
     zxid: int
     time_ms: int
     changes: tuple[Change, ...]

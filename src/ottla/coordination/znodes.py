@@ -31,6 +31,7 @@ from ottla.coordination.txns import Change, Created, DataSet, Deleted, Txn
 
 _VERSION_MAX: Final = 2**31 - 1
 _DONE: Final = StepResult(Code.OK)
+_NEW: Final = object.__new__
 
 
 class NodeNumbers:
@@ -75,10 +76,18 @@ class NodeNumbers:
 
     def numbers(self) -> NodeNumbers:
         """A copy to work on."""
-        copy = NodeNumbers(self.czxid, self.ctime_ms, self.data_length, self.ephemeral_owner)
-        copy.mzxid, copy.mtime_ms, copy.pzxid = self.mzxid, self.mtime_ms, self.pzxid
-        copy.version, copy.aversion = self.version, self.aversion
-        copy.child_creations, copy.child_count = self.child_creations, self.child_count
+        copy: NodeNumbers = _NEW(NodeNumbers)
+        copy.czxid = self.czxid
+        copy.mzxid = self.mzxid
+        copy.pzxid = self.pzxid
+        copy.ctime_ms = self.ctime_ms
+        copy.mtime_ms = self.mtime_ms
+        copy.version = self.version
+        copy.aversion = self.aversion
+        copy.child_creations = self.child_creations
+        copy.child_count = self.child_count
+        copy.data_length = self.data_length
+        copy.ephemeral_owner = self.ephemeral_owner
         return copy
 
     def child_created(self, zxid: int) -> None:
@@ -215,6 +224,8 @@ class Tree:
 class _Decision:
     """An operation on its way to a transaction: the tree, and on top of it what the steps so far changed."""
 
+    __slots__ = ("_changes", "_edited", "_nodes", "_now_ms", "_session_id", "_zxid")
+
     def __init__(self, tree: Tree, session_id: int, now_ms: int) -> None:
         self._nodes = tree.nodes
         self._zxid = tree.last_zxid + 1
@@ -257,7 +268,7 @@ class _Decision:
             return StepResult(Code.BAD_VERSION)
         if isinstance(step, Check):
             return _DONE
-        return self._set_data(step)
+        return self._set_data(step, node)
 
     def _create(self, step: Create) -> StepResult:
         path = step.path
@@ -302,9 +313,7 @@ class _Decision:
         self._changes.append(Deleted(path))
         return _DONE
 
-    def _set_data(self, step: SetData) -> StepResult:
-        node = self._find(step.path)
-        assert node is not None
+    def _set_data(self, step: SetData, node: NodeNumbers) -> StepResult:
         edited = self._edit(step.path, node)
         edited.data_set(len(step.data) if step.data else 0, self._zxid, self._now_ms)
         self._changes.append(DataSet(step.path, step.data))
