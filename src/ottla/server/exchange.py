@@ -6,6 +6,7 @@ earlier requests of the connection have.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -18,6 +19,8 @@ from ottla.server.parking import Waiter
 if TYPE_CHECKING:
     from ottla.server.routes import Route
     from ottla.server.services import Services
+
+log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Message)
 
@@ -68,6 +71,13 @@ class Exchange(Generic[R]):
         metrics.count.value += 1
         metrics.time.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
         self.connection.answered()
+
+    def fail(self, error: Exception) -> None:
+        """A bug of ours. The peer sees a closed connection, and may try again."""
+        self.waiter = None
+        self.route.metrics.errors.value += 1
+        log.error("%s failed", self.route.api.name, exc_info=error)
+        self.services.reactor.drop(self.connection, f"{self.route.api.name} failed, see above")
 
     def abandon(self) -> None:
         """The connection closed. What was written stays written; nobody waits any more."""

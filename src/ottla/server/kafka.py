@@ -7,7 +7,6 @@ rarely has more than one wave.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from typing import Any
 
@@ -21,8 +20,6 @@ from ottla.server.handlers import api_versions, produce
 from ottla.server.reactor import Arrivals
 from ottla.server.routes import ApiMetrics, Route, all_routes
 from ottla.server.services import Services
-
-log = logging.getLogger(__name__)
 
 
 class KafkaApplication:
@@ -70,8 +67,10 @@ class KafkaApplication:
             assert route.handle_turn is not None
             try:
                 route.handle_turn(exchanges, self._services)
-            except Exception:
-                self._failed(route, exchanges)
+            except Exception as error:
+                for exchange in exchanges:
+                    if exchange.chunks is None:
+                        exchange.fail(error)
         for queue in queues:
             while queue and queue[0].route.handle is not None:
                 self._handle(queue.popleft())
@@ -86,16 +85,8 @@ class KafkaApplication:
                 exchange.answer(response)
         except Malformed as problem:
             self._drop(exchange.connection, str(problem))
-        except Exception:
-            self._failed(exchange.route, [exchange])
-
-    def _failed(self, route: Route, exchanges: list[Exchange[Any]]) -> None:
-        """A bug of ours. Peers that still wait see a closed connection, and may try again."""
-        log.exception("%s failed; its connections are closed", route.api.name)
-        for exchange in exchanges:
-            route.metrics.errors.value += 1
-            if exchange.chunks is None:
-                self._services.reactor.drop(exchange.connection, f"{route.api.name} failed, see above")
+        except Exception as error:
+            exchange.fail(error)
 
     def _drop(self, connection: Connection, reason: str) -> None:
         self._protocol_errors.value += 1

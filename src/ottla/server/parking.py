@@ -22,14 +22,19 @@ class ParkingKey(NamedTuple):
 
 
 class Waiter:
-    __slots__ = ("attempt", "expire", "keys", "marked", "timer")
+    __slots__ = ("attempt", "expire", "fail", "keys", "marked", "timer")
 
     def __init__(
-        self, keys: Sequence[ParkingKey], attempt: Callable[[], bool], expire: Callable[[], None]
+        self,
+        keys: Sequence[ParkingKey],
+        attempt: Callable[[], bool],
+        expire: Callable[[], None],
+        fail: Callable[[Exception], None],
     ) -> None:
         self.keys = keys
         self.attempt = attempt  # answers the request and returns True, or returns False to wait on
         self.expire = expire  # answers the request because its time is up
+        self.fail = fail  # one of the two raised, which is a bug of ours: only this request may suffer
         self.timer: Timer | None = None
         self.marked = False
 
@@ -50,9 +55,10 @@ class Parking:
         deadline_ms: int,
         attempt: Callable[[], bool],
         expire: Callable[[], None],
+        fail: Callable[[Exception], None],
     ) -> Waiter:
         """The caller has just found `attempt` to be False; events from here on are not missed."""
-        waiter = Waiter(tuple(dict.fromkeys(keys)), attempt, expire)  # a request may name a partition twice
+        waiter = Waiter(tuple(dict.fromkeys(keys)), attempt, expire, fail)  # it may name a partition twice
         for key in waiter.keys:
             self._by_key.setdefault(key, {})[waiter] = None
         self._waiters[waiter] = None
@@ -75,8 +81,8 @@ class Parking:
             marked, self._marked = self._marked, []
             for waiter in marked:
                 waiter.marked = False
-                if waiter in self._waiters and waiter.attempt():
-                    self.forget(waiter)
+                if waiter in self._waiters:
+                    self._try(waiter)
 
     def forget(self, waiter: Waiter) -> None:
         """Takes a waiter out without answering: it was answered, or its connection is gone."""
@@ -95,6 +101,17 @@ class Parking:
         for waiter in list(self._waiters):
             self._expire(waiter)
 
+    def _try(self, waiter: Waiter) -> None:
+        try:
+            if waiter.attempt():
+                self.forget(waiter)
+        except Exception as error:
+            self.forget(waiter)
+            waiter.fail(error)
+
     def _expire(self, waiter: Waiter) -> None:
         self.forget(waiter)
-        waiter.expire()
+        try:
+            waiter.expire()
+        except Exception as error:
+            waiter.fail(error)

@@ -41,5 +41,7 @@ def answer_when_visible(
 
     keys = [ParkingKey(each.topic_id, each.index, Event.HIGH_WATERMARK) for each in wanted]
     deadline_ms = services.clock.monotonic_ms() + _WAIT_MS_MAX
-    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, lambda: exchange.answer(respond()))
+    exchange.waiter = services.parking.park(
+        keys, deadline_ms, attempt, lambda: exchange.answer(respond()), exchange.fail
+    )
     return None

@@ -206,7 +206,9 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, ser
     def expire() -> None:
         _deliver(exchange, fetching, _read(exchange, fetching, services), services)
 
-    exchange.waiter = services.parking.park(keys, now_ms + request.max_wait_ms, attempt, expire)
+    exchange.waiter = services.parking.park(
+        keys, now_ms + request.max_wait_ms, attempt, expire, exchange.fail
+    )
 
 
 # -- answering -----------------------------------------------------------------------------------------------

@@ -105,24 +105,28 @@ def _asked_topic(
     image = services.controller.image
     if asked.topic_id != NO_TOPIC_ID:
         if exchange.version < 12 or asked.name:
-            return _missing(asked, ErrorCode.INVALID_REQUEST)
+            return _missing(exchange, asked, ErrorCode.INVALID_REQUEST)
         found = image.topics_by_id.get(asked.topic_id)
         if found is None or not exchange.may(found.name):
-            return _missing(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _missing(exchange, asked, ErrorCode.UNKNOWN_TOPIC_ID)
         return _topic(exchange, services, found)
     name = asked.name
     if not name or topic_name_problem(name) is not None:
-        return _missing(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        return _missing(exchange, asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not exchange.may(name):
-        return _missing(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _missing(exchange, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     found = image.topics.get(name)
     if found is None:
-        return _missing(asked, errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return _missing(exchange, asked, errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     return _topic(exchange, services, found)
 
 
-def _missing(asked: MetadataRequestTopic, error: ErrorCode) -> MetadataResponseTopic:
+def _missing(
+    exchange: Exchange[MetadataRequest], asked: MetadataRequestTopic, error: ErrorCode
+) -> MetadataResponseTopic:
     name = asked.name if asked.topic_id == NO_TOPIC_ID else None
+    if name is None and exchange.version < 12:
+        name = ""  # null has no place there
     return MetadataResponseTopic(
         error_code=error, name=name, topic_id=asked.topic_id, is_internal=name in INTERNAL_TOPICS
     )

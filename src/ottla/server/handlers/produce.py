@@ -247,7 +247,7 @@ def _finish(request: _Request, services: Services) -> None:
                 part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
         _answer(request, services)
 
-    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire)
+    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire, exchange.fail)
 
 
 def _is_safe(part: _Part) -> bool:
