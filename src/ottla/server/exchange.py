@@ -56,7 +56,11 @@ class Exchange(Generic[R]):
     def answer(self, response: Message, throttle_ms: int = 0) -> None:
         assert self.chunks is None, f"{self.route.api.name} was answered twice"
         self.waiter = None
-        self.chunks = encode_response(self.route.api, self.version, self.correlation_id, response)
+        try:
+            self.chunks = encode_response(self.route.api, self.version, self.correlation_id, response)
+        except ValueError as error:  # a field that this version cannot carry
+            self.fail(error)
+            return
         self._finished()
         if throttle_ms:
             self.services.reactor.mute(self.connection, throttle_ms)
