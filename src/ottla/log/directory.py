@@ -64,8 +64,8 @@ class LogDirectory:
                 checkpoints.HIGH_WATERMARKS
             )  # as of the last checkpoint
             self._load(config_of, now_ms)
+            self._sync()
             if not self.was_clean:
-                self._sync()
                 self.begin_checkpoint().run()
         except BaseException:
             self._lock.release()

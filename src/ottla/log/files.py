@@ -155,6 +155,14 @@ class Files(Protocol):
         """Bytes (in all, usable) of the filesystem of `path`."""
         ...
 
+    def create_anew(self, path: str) -> FileHandle:
+        """A new, empty file in place of one that an attempt which failed half way may have left."""
+        try:
+            return self.create(path)
+        except FileExistsError:
+            self.remove(path)
+            return self.create(path)
+
     def read_all(self, path: str) -> bytes:
         handle = self.open(path, writable=False)
         try:
@@ -175,9 +183,7 @@ class Files(Protocol):
     def write_temporary(self, path: str, data: Buffer) -> FileHandle:
         """The first step of replacing `path`: its new content, not synced, under a temporary name."""
         temporary = path + TEMPORARY_SUFFIX
-        if self.exists(temporary):
-            self.remove(temporary)
-        handle = self.create(temporary)
+        handle = self.create_anew(temporary)
         try:
             handle.append([data])
         except OSError:

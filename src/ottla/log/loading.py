@@ -42,40 +42,11 @@ def open_log(
 ) -> PartitionLog:
     """The log in `directory`. CorruptData: it needs a person; OSError: the disk does."""
     pool = storage.pool
-    start_hint = hints.log_start_offset or 0
     names = _usable_names(pool, directory)
     epochs = _load_epochs(pool, directory, names)
-    segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
-    _discard_before(pool, segments, start_hint)
-    for segment, following in pairwise(segments):
-        segment.end_offset = following.base_offset
-    is_whole = hints.was_clean
-    if segments and is_whole:
-        _find_end_offset(segments[-1])
-    elif segments:
-        if _lost_its_beginning(segments, hints, names):
-            _discard(pool, segments)
-            segments.clear()
-        recover_segments(
-            pool.files,
-            segments,
-            hints.recovery_point,
-            config.index_interval_bytes,
-            epochs,
-            is_dense=not config.cleanup_compact,
-        )
-    elif hints.recovery_point > start_hint:
-        raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
-    if segments and segments[-1].end_offset < start_hint:
-        _log.warning("%s ends before its start %d and is dropped", directory, start_hint)
-        _discard(pool, segments)
-        segments.clear()
-    if not segments:
-        segments.append(create_segment(pool, directory, start_hint))
-        is_whole = False
-
+    segments, is_whole = _load_segments(pool, directory, config, hints, names, epochs)
     end_offset = segments[-1].end_offset
-    log_start_offset = max(start_hint, segments[0].base_offset)
+    log_start_offset = max(hints.log_start_offset or 0, segments[0].base_offset)
     epochs_changed = epochs.truncate_end(end_offset) | epochs.truncate_start(log_start_offset)
     snapshots = ProducerSnapshots(pool.files, directory, _offsets(names, file_names.SNAPSHOT))
     producers = _load_producers(snapshots, segments, log_start_offset)
@@ -88,6 +59,39 @@ def open_log(
     elif epochs_changed:
         log.mark_epochs_changed()
     return log
+
+
+def _load_segments(
+    pool: OpenFiles,
+    directory: str,
+    config: TopicConfig,
+    hints: Hints,
+    names: list[str],
+    epochs: LeaderEpochs,
+) -> tuple[list[Segment], bool]:
+    """The segments, at least one, and whether they could be trusted as they were."""
+    log_start_offset = hints.log_start_offset or 0
+    segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
+    if not segments and hints.recovery_point > log_start_offset:
+        raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
+    _discard_before(pool, segments, log_start_offset)
+    for segment, following in pairwise(segments):
+        segment.end_offset = following.base_offset
+    is_whole = hints.was_clean and _find_end_offset(segments)
+    if segments and not is_whole:
+        if _lost_its_beginning(segments, hints, names):
+            _discard(pool, segments, len(segments))
+        is_dense = not config.cleanup_compact
+        recover_segments(
+            pool.files, segments, hints.recovery_point, config.index_interval_bytes, epochs, is_dense=is_dense
+        )
+    if segments and segments[-1].end_offset < log_start_offset:
+        _log.warning("%s ends before its start %d and is dropped", directory, log_start_offset)
+        _discard(pool, segments, len(segments))
+    if not segments:
+        segments.append(create_segment(pool, directory, log_start_offset))
+        is_whole = False
+    return segments, is_whole
 
 
 def create_log(
@@ -138,11 +142,19 @@ def _load_epochs(pool: OpenFiles, directory: str, names: list[str]) -> LeaderEpo
     return decode_leader_epochs(pool.files.read_all(os.path.join(directory, leader_epochs.FILE_NAME)))
 
 
-def _find_end_offset(segment: Segment) -> None:
-    """A whole segment ends behind its last batch, which is not far from the last index entry."""
+def _find_end_offset(segments: list[Segment]) -> bool:
+    """The log ends behind its last batch, not far from the last index entry. False: the index lies."""
+    if not segments:
+        return False
+    segment = segments[-1]
     entry = segment.offset_index.last()
-    for _, header in segment.headers(entry[1] if entry is not None else 0):
-        segment.end_offset = header.next_offset
+    try:
+        for _, header in segment.headers(entry[1] if entry is not None else 0):
+            segment.end_offset = header.next_offset
+    except CorruptData as damage:
+        _log.warning("%s is recovered although the last stop was clean: %s", segment.log.path, damage)
+        return False
+    return True
 
 
 def _lost_its_beginning(segments: list[Segment], hints: Hints, names: list[str]) -> bool:
@@ -171,12 +183,12 @@ def _load_producers(
 def _discard_before(pool: OpenFiles, segments: list[Segment], log_start_offset: int) -> None:
     """Segments that retention had dropped, or would have: whatever is left of them is no part of the log."""
     count = sum(segment.base_offset <= log_start_offset for segment in segments) - 1
-    if count > 0:
-        _discard(pool, segments[:count])
-        del segments[:count]
+    _discard(pool, segments, max(count, 0))
 
 
-def _discard(pool: OpenFiles, segments: list[Segment]) -> None:
-    for segment in segments:
+def _discard(pool: OpenFiles, segments: list[Segment], count: int) -> None:
+    """Remove the files of the first segments."""
+    for segment in segments[:count]:
         for path in rename_deleted(pool.files, segment):
             pool.files.remove(path)
+    del segments[:count]

@@ -58,7 +58,7 @@ class OpenFiles:
         self._open: deque[PooledFile] = deque()
 
     def create(self, path: str) -> PooledFile:
-        return PooledFile(self, path, self.files.create(path))
+        return PooledFile(self, path, self.files.create_anew(path))
 
     def existing(self, path: str) -> PooledFile:
         return PooledFile(self, path)

@@ -20,7 +20,7 @@ from ottla.log.deletions import Deletions
 from ottla.log.files import FileHandle, FileRange
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.open_files import OpenFiles
-from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
+from ottla.log.producer_snapshots import ProducerSnapshots, apply_marker, rebuild_producers
 from ottla.log.producer_state import ProducerStates
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
 from ottla.log.sync_ticket import SyncTicket
@@ -188,7 +188,10 @@ class PartitionLog:
         for batch in batches:
             header = batch.header
             if header.producer_id >= 0:
-                apply(header, offset, header.max_timestamp if append_time is None else append_time)
+                if header.is_control:
+                    apply_marker(self.producers, header._replace(base_offset=offset), batch.body)
+                else:
+                    apply(header, offset, header.max_timestamp if append_time is None else append_time)
             offset += header.last_offset_delta + 1
 
     def _must_roll(
@@ -232,8 +235,8 @@ class PartitionLog:
     ) -> FileRange | None:
         """Batches from the one that holds `offset` on, up to `end_offset`, all within one segment.
 
-        The range begins with a batch; `bytes_max` may cut the last one short, but with `at_least_one` the
-        first is whole. None: there is nothing to read up to `end_offset`, or not within `bytes_max`.
+        The range begins with a whole batch; `bytes_max` may cut the last one short. A first batch larger than
+        that is returned with `at_least_one` only. None: there is nothing to read, or not within `bytes_max`.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise OffsetOutOfRange(
@@ -258,7 +261,7 @@ class PartitionLog:
             if first_size > bytes_max and not at_least_one:
                 return None  # a part of a batch would bring the reader nowhere
             size = min(size, max(bytes_max, first_size))
-        return FileRange(handle, start, size) if size > 0 else None
+        return FileRange(handle, start, size)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record at or after `timestamp`."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from bisect import insort
 from collections.abc import Container, Sequence
 from struct import Struct
 
@@ -97,13 +98,10 @@ class ProducerSnapshots:
 
     def take(self, producers: ProducerStates, offset: int) -> FileHandle:
         """Write the snapshot of `offset`, replacing one of that name; the caller sees to its sync."""
-        path = self._path(offset)
-        if offset in self._offsets:
-            self._delete(offset)
-        handle = self._files.create(path)
+        handle = self._files.create_anew(self._path(offset))
         handle.append([encode_snapshot(producers.entries())])
-        self._offsets.append(offset)
-        self._offsets.sort()
+        if offset not in self._offsets:
+            insort(self._offsets, offset)
         return handle
 
     def load(self, producers: ProducerStates, offset_max: int, log_start_offset: int) -> None:
@@ -161,13 +159,14 @@ def rebuild_producers(
         for position, header in segment.headers(segment.position_of(producers.end_offset)):
             if header.producer_id >= 0:
                 if header.is_control:
-                    _apply_marker(producers, segment, position, header)
+                    apply_marker(producers, header, segment.log.handle().pread(header.size, position))
                 else:
                     producers.apply(header, header.base_offset, header.max_timestamp)
     producers.end_offset = end_offset
 
 
-def _apply_marker(producers: ProducerStates, segment: Segment, position: int, header: BatchHeader) -> None:
-    marker = read_marker(segment.log.handle().pread(header.size, position))
+def apply_marker(producers: ProducerStates, header: BatchHeader, batch: bytes | memoryview) -> None:
+    """A control batch is in the log: if it ends a transaction, the producer's is over."""
+    marker = read_marker(batch)
     if marker is not None:
         producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)

@@ -41,13 +41,7 @@ def recover_segments(
     for at in range(first, len(segments)):
         segment = segments[at]
         limit = segments[at + 1].base_offset if at + 1 < len(segments) else None
-        cut_bytes = _recover(segment, recovery_point, limit, index_interval_bytes, epochs)
-        is_torn = cut_bytes > 0 and segment.end_offset != limit
-        if is_torn and segment.end_offset < recovery_point:
-            raise CorruptData(
-                f"{segment.log.path} is whole up to offset {segment.end_offset}, but was synced up to "
-                f"{recovery_point}; `ottla log verify` shows the damage"
-            )
+        is_torn = _recover(segment, recovery_point, limit, index_interval_bytes, epochs)
         if limit is None:
             break
         if is_torn or (is_dense and segment.end_offset < limit and limit > recovery_point):
@@ -70,8 +64,8 @@ def _recover(
     limit_offset: int | None,
     index_interval_bytes: int,
     epochs: LeaderEpochs,
-) -> int:
-    """Find the segment's valid end, cut there, rebuild its indexes; returns the bytes that were cut off."""
+) -> bool:
+    """Find the segment's valid end, cut there, rebuild its indexes; whether batches were lost by that."""
     start, next_offset = trust_indexes(segment, recovery_point)
     epochs.truncate_end(next_offset)  # the batches tell, and the file may be older than a truncation
     valid_size = last_entry_position = start
@@ -90,12 +84,18 @@ def _recover(
         next_offset = header.next_offset
         valid_size = position + header.size
     segment.end_offset = next_offset
+    is_torn = valid_size < file_size and next_offset != limit_offset  # else it is only reserved space
+    if is_torn and next_offset < recovery_point:
+        raise CorruptData(
+            f"{segment.log.path} is whole up to offset {next_offset}, but was synced up to {recovery_point}; "
+            "`ottla log verify` shows the damage"
+        )
     if valid_size < file_size:
         _log.warning(
             "%s: cut off %d bytes from offset %d on", segment.log.path, file_size - valid_size, next_offset
         )
     segment.cut(valid_size)
-    return file_size - valid_size
+    return is_torn
 
 
 def valid_batches(

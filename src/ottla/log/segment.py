@@ -255,20 +255,12 @@ class Segment:
 def create_segment(pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0) -> Segment:
     """A new, empty segment. Leftovers of an attempt that failed half way are replaced."""
     stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
-    log = _create(pool, stem + file_names.LOG)
+    log = pool.create(stem + file_names.LOG)
     if reserve_bytes:
         log.handle().reserve(reserve_bytes)
-    offset_index = OffsetIndex(_create(pool, stem + file_names.OFFSET_INDEX), 0)
-    time_index = TimeIndex(_create(pool, stem + file_names.TIME_INDEX), 0)
+    offset_index = OffsetIndex(pool.create(stem + file_names.OFFSET_INDEX), 0)
+    time_index = TimeIndex(pool.create(stem + file_names.TIME_INDEX), 0)
     return Segment(log, 0, offset_index, time_index, base_offset)
-
-
-def _create(pool: OpenFiles, path: str) -> PooledFile:
-    try:
-        return pool.create(path)
-    except FileExistsError:
-        pool.files.remove(path)
-        return pool.create(path)
 
 
 def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:

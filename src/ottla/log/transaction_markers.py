@@ -19,7 +19,7 @@ class Marker(NamedTuple):
     coordinator_epoch: int
 
 
-def read_marker(batch: bytes) -> Marker | None:
+def read_marker(batch: bytes | memoryview) -> Marker | None:
     """The marker in a control batch; None for other kinds of control records, and for none at all."""
     try:
         record = next(records_of(batch), None)
