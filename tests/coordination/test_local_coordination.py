@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 
 from faults.power_cut import SimulatedFiles
 from ottla.coordination.client import LOCAL_SESSION, LocalCoordination
 from ottla.coordination.operations import Check, Code, Create, Delete, Multi, Result, SetData
 from ottla.coordination.watches import EventType, WatchEvent
+from ottla.log.files import SystemFiles
 from ottla.model.clock import ManualClock
 
 DIRECTORY = "/coordination"
@@ -125,3 +129,26 @@ def test_closing_answers_everything(coordination: LocalCoordination, files: Simu
     coordination.close()
     assert [answer.code for answer in answers] == [Code.OK, Code.NO_NODE]
     assert files.open_count == 0
+
+
+def test_on_real_files_with_rounds_in_another_thread(tmp_path: Path) -> None:
+    directory = str(tmp_path / "coordination")
+    answers: list[Result] = []
+    coordination = LocalCoordination(SystemFiles(), directory, ManualClock(), snapshot_log_bytes=5_000)
+    with ThreadPoolExecutor(1) as worker:
+        for number in range(300):
+            coordination.submit(Create(f"/{number}", b"x" * number), answers.append)
+            if (ticket := coordination.begin_sync()) is not None:
+                under_way = worker.submit(ticket.run)
+                coordination.submit(SetData("/0", b"%d" % number), answers.append)
+                under_way.result()
+                coordination.finish_sync(ticket)
+    coordination.close()
+    assert len(answers) == 600
+    assert all(answer.ok for answer in answers)
+    assert 0 < len(list(tmp_path.glob("coordination/snapshot.*"))) < 5
+    again = LocalCoordination(SystemFiles(), directory, ManualClock())
+    assert {path: again.read(path) for path in map("/{}".format, range(300))} == {
+        path: coordination.read(path) for path in map("/{}".format, range(300))
+    }
+    again.close()
