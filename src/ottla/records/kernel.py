@@ -50,7 +50,6 @@ TRAILING = cython.declare(cython.longlong, Finding.TRAILING)
 OFFSET_GAP = cython.declare(cython.longlong, Finding.OFFSET_GAP)
 KEYLESS = cython.declare(cython.longlong, Finding.KEYLESS)
 
-
 _as_tuple = tuple.__new__
 
 

@@ -2,6 +2,7 @@
 """The check of a produced batch's header: one source, compiled or not, under the rules of `kernel`.
 
 Every Produce pays it, also those of one record. It only names the first fault: `batch` knows the words.
+Positions and bits are those of the table and the constants there, which cannot be imported from here.
 """
 
 from __future__ import annotations
