@@ -28,7 +28,7 @@ from ottla.controller.znode_formats import EndPoint
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.txn_log import SyncTicket as CoordinationTicket
 from ottla.log.directory import LogDirectory
-from ottla.log.files import Files, SystemFiles
+from ottla.log.files import Files, Lock, SystemFiles
 from ottla.log.flusher import Flusher, Round
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock, SystemClock
@@ -79,7 +79,10 @@ class Broker:
         self.listeners: list[Listener] = []  # as bound
         self._files = files or SystemFiles()
         self._failure: BaseException | None = None
-        self._stopping = False
+        self._stop_asked = False
+        self._bound: list[tuple[Listener, socket.socket]] = []
+        self._lock: Lock | None = None  # of the coordination directory
+        self._directories: list[LogDirectory] = []
         self._reactor = Reactor(self.clock, _socket_options(settings), self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
@@ -96,6 +99,13 @@ class Broker:
 
     def start(self) -> None:
         """Returns when clients can connect. Raises OSError, CorruptData or BrokerFailed."""
+        try:
+            self._start()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _start(self) -> None:
         self._bind()
         coordination_dir = os.path.abspath(self.settings.coordination_dir)
         self._files.make_directories(coordination_dir)
@@ -121,7 +131,6 @@ class Broker:
 
     def _bind(self) -> None:
         """Before any data is opened: most failed starts are a second broker on the same port."""
-        self._bound: list[tuple[Listener, socket.socket]] = []
         for listener in self.settings.listeners:
             try:
                 self._bound.append((listener, self._reactor.bind(listener)))
@@ -148,17 +157,17 @@ class Broker:
             known = image.topics.get(topic)
             return self._controller.config.topic_config(known.configs if known is not None else {})
 
-        self._directories = [
-            LogDirectory(
-                str(path),
-                self._files,
-                cluster_id=image.cluster_id,
-                node_id=self.settings.node_id,
-                config_of=config_of,
-                now_ms=self.clock.wall_ms(),
+        for path in self.settings.log_dirs:
+            self._directories.append(
+                LogDirectory(
+                    str(path),
+                    self._files,
+                    cluster_id=image.cluster_id,
+                    node_id=self.settings.node_id,
+                    config_of=config_of,
+                    now_ms=self.clock.wall_ms(),
+                )
             )
-            for path in self.settings.log_dirs
-        ]
         for directory in self._directories:
             for partition, topic_id in list(directory.topic_ids.items()):
                 if topic_id not in image.topics_by_id:
@@ -226,7 +235,11 @@ class Broker:
             if self.settings.node_id not in image.replicas:
                 continue
             place = TopicPartition(topic.name, index)
-            partition_log = self._find_log(place, topic) or self._create_log(place, topic, config)
+            try:
+                partition_log = self._find_log(place, topic) or self._create_log(place, topic, config)
+            except OSError as error:
+                log.error("%s stays offline, its files cannot be made: %s", place, error)
+                continue
             if partition_log is None:
                 continue
             partition = Partition(
@@ -238,7 +251,7 @@ class Broker:
 
     def _find_log(self, place: TopicPartition, topic: TopicImage) -> PartitionLog | None:
         for directory in self._directories:
-            if place in directory.logs and directory.topic_ids.get(place, topic.id) == topic.id:
+            if place in directory.logs and directory.topic_ids.get(place) == topic.id:
                 return directory.logs[place]
         return None
 
@@ -249,6 +262,8 @@ class Broker:
         for directory in self._directories:
             if place in directory.failed:
                 return None  # it is there, but cannot be read: a person must look, and nothing replaces it
+            if place in directory.logs and place not in directory.topic_ids:
+                return directory.create(place, topic.id, config, now_ms)  # found without an id: it is ours
             if place in directory.logs:
                 self._round_over.wait()  # of the topic's earlier life, and perhaps being synced right now
                 self._delete_log(directory, place)
@@ -259,6 +274,9 @@ class Broker:
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
+            for directory in self._directories:
+                if (place := TopicPartition(topic.name, index)) in directory.failed:
+                    self._delete_log(directory, place)
             partition = self.partitions.remove(topic.id, index)
             if partition is None:
                 continue
@@ -279,9 +297,14 @@ class Broker:
                     self._delete_log(directory, place.topic_partition)
 
     def _delete_log(self, directory: LogDirectory, place: TopicPartition) -> None:
-        delay_ms = directory.logs[place].config.file_delete_delay_ms
-        self._flusher.forget(directory.logs[place])
-        directory.delete(place, self.clock.wall_ms(), delay_ms)
+        delay_ms = 0
+        if (deleted := directory.logs.get(place)) is not None:
+            delay_ms = deleted.config.file_delete_delay_ms
+            self._flusher.forget(deleted)
+        try:
+            directory.delete(place, self.clock.wall_ms(), delay_ms)
+        except OSError as error:
+            log.error("the files of %s cannot be removed, do it by hand: %s", place, error)
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self._controller.config.topic_config(topic.configs)
@@ -290,6 +313,8 @@ class Broker:
             if partition is not None and partition.config is not config:
                 partition.set_config(config)
                 partition.advance()
+                if partition.log.durable:
+                    self._flusher.mark_dirty(partition.log)  # what was written before it was
 
     # -- in every turn -------------------------------------------------------------------------------------
 
@@ -391,18 +416,25 @@ class Broker:
 
     def run(self) -> None:
         """Serves until `ask_to_stop`; then everything is answered, synced and closed. Raises BrokerFailed."""
-        self._reactor.run()
+        try:
+            self._reactor.run()
+            if self._failure is None:
+                self._drain()
+            if self._failure is None:
+                self._close()
+        finally:
+            self._abandon()
         if self._failure is not None:
             raise BrokerFailed(
                 f"the disk did not take what was written ({self._failure}); check it, then start again: "
                 "everything that was acknowledged is there"
             ) from self._failure
-        self._drain()
-        self.close()
 
     def ask_to_stop(self) -> None:
-        """From a signal handler or another thread."""
-        self._reactor.post(self._reactor.stop)
+        """From a signal handler or another thread; once is enough."""
+        if not self._stop_asked:
+            self._stop_asked = True
+            self._reactor.post(self._reactor.stop)
 
     def _drain(self) -> None:
         """No new requests; what waits for the disk gets its answer, what waits for data is answered empty."""
@@ -417,15 +449,28 @@ class Broker:
         while reactor.answers_outstanding and self.clock.monotonic_ms() < deadline_ms:
             reactor.turn(100)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
         self._syncer.stop()
         self._reader.stop()
+        try:
+            for directory in self._directories:
+                directory.close(self._high_watermarks(directory))
+            self._coordination.close()
+        except OSError as error:
+            self._fail(error)
+
+    def _abandon(self) -> None:
+        """Lets go of everything; what `_close` has not completed, the next start recovers."""
+        self._syncer.abandon()
+        self._reader.abandon()
+        for _, sock in self._bound:
+            sock.close()
         self._reactor.close()
         for directory in self._directories:
-            directory.close(self._high_watermarks(directory))
-        self._coordination.close()
-        self._lock.release()
+            directory.abandon()
+        if self._lock is not None:
+            self._lock.release()
 
 
 def _socket_options(settings: BrokerSettings) -> SocketOptions:

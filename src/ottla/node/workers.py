@@ -44,7 +44,11 @@ class Workers:
 
     def stop(self) -> None:
         """Waits for what is under way."""
-        for _ in self._threads:
-            self._queue.put(None)
+        self.abandon()
         for thread in self._threads:
             thread.join()
+
+    def abandon(self) -> None:
+        """The threads end after what they do now; nobody waits for that."""
+        for _ in self._threads:
+            self._queue.put(None)

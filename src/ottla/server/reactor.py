@@ -165,7 +165,7 @@ class Reactor:
         self._posted.append(action)
         if not self._woken.is_set():
             self._woken.set()
-            with contextlib.suppress(BlockingIOError):  # full: it is awake anyway
+            with contextlib.suppress(OSError):  # full: it is awake anyway; closed: nobody waits any more
                 self._waker_out.send(b"\0")
 
     # -- the loop ------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
 - The first partition with data gives at least one whole batch, however large, so nobody starves; `max_bytes`
   and `partition_max_bytes` bound the rest.
 - Below `min_bytes` the request is parked until enough has become visible, something failed, or time is up.
-- Sessions (7+), leader epochs (9+), divergence (12+) and topic ids (13+) as in KIP-227, 320, 595 and 516.
+- Sessions (7+), leader epochs (9+), divergence (12+) and topic ids (13+) as in KIP-227, 320, 595 and 516;
+  from 16 on whoever believes in an old leader is told the new one (KIP-951).
 - File ranges that are not in the page cache are read in a worker first; the turn never waits for a disk.
 """
 
@@ -22,6 +23,8 @@ from ottla.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
 )
 from ottla.replica.events import Event
@@ -39,6 +42,8 @@ log = logging.getLogger(__name__)
 
 _READ_COMMITTED = 1
 _CONSUMER = -1
+_LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+_LEADER_TOLD_SINCE = 16
 
 
 class _Reading:
@@ -95,7 +100,7 @@ def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Servic
             partition = _find(exchange, followed, services)
             told = _read_partition(partition, followed.asked, request, left, first=not reading.ranges)
         except Refused as refusal:
-            told = _error(followed.index, refusal)
+            told = _error(exchange, followed, refusal, services)
             reading.failed = True
         if isinstance(told.records, FileRange):
             reading.ranges.append(told.records)
@@ -177,9 +182,21 @@ def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset |
     return None
 
 
-def _error(index: int, refusal: Refused) -> PartitionData:
+def _error(
+    exchange: Exchange[FetchRequest], followed: Followed, refusal: Refused, services: Services
+) -> PartitionData:
+    leader = LeaderIdAndEpoch()
+    topic = services.controller.image.topics_by_id.get(followed.topic)  # type: ignore[arg-type]  # id since 13
+    if exchange.version >= _LEADER_TOLD_SINCE and refusal.code in _LEADER_MOVED and topic is not None:
+        partition = topic.partitions[followed.index]
+        leader = LeaderIdAndEpoch(partition.leader, partition.leader_epoch)
     return PartitionData(
-        partition_index=index, error_code=refusal.code, high_watermark=-1, last_stable_offset=-1, records=b""
+        partition_index=followed.index,
+        error_code=refusal.code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        current_leader=leader,
+        records=b"",
     )
 
 
@@ -252,7 +269,15 @@ def _answer(
         partitions.append(told)
         if isinstance(told.records, FileRange):
             fetching.told_with_data(followed)
-    response = FetchResponse(throttle_ms, ErrorCode.NONE, fetching.session_id, list(topics.values()))
+    leaders = {told.current_leader.leader_id for told in reading.told} if reading.failed else ()
+    brokers = services.brokers(exchange.connection.listener) if leaders else ()
+    response = FetchResponse(
+        throttle_ms,
+        ErrorCode.NONE,
+        fetching.session_id,
+        list(topics.values()),
+        [NodeEndpoint(*broker) for broker in brokers if broker[0] in leaders],
+    )
     exchange.answer(response, throttle_ms)
 
 
