@@ -27,6 +27,7 @@ LOOPBACK = Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT")
 class Answer:
     def __init__(self, chunks: Sequence[Chunk] | None) -> None:
         self.chunks = chunks
+        self.blocks = False
         self.abandoned = False
 
     def abandon(self) -> None:

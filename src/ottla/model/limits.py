@@ -15,9 +15,10 @@ REQUESTS_IN_FLIGHT_PER_CONNECTION = 100
 """Clients pipeline 5 (Java) to some dozens (librdkafka); above it the socket is left unread."""
 
 FRAMES_PER_CONNECTION_AND_TURN = 32
-"""Requests of one connection handled in one turn. While an answer waits for a slow reader no more are, so
-this bounds the answers it can pile up in memory (file ranges stay in their files).
-"""
+"""Requests of one connection handled in one turn; while an answer waits for a slow reader none are."""
+
+ANSWER_BYTES_QUEUED = 1 * MIB
+"""Answers to one connection that are made ahead in a turn (file ranges stay in their files)."""
 
 CONNECTIONS_MAX = 10_000
 """`max.connections`; leaves half of the usual 20,000 open files for segments."""

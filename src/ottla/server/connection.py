@@ -15,6 +15,7 @@ from typing import Protocol
 
 from ottla.log.files import FileRange
 from ottla.model.limits import (
+    ANSWER_BYTES_QUEUED,
     FRAMES_PER_CONNECTION_AND_TURN,
     RECEIVE_BYTES,
     REQUESTS_IN_FLIGHT_PER_CONNECTION,
@@ -40,6 +41,11 @@ class PendingAnswer(Protocol):
     """A request's place in the order of answers. `chunks` is None until the answer is known."""
 
     chunks: Sequence[Chunk] | None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether nothing behind it may be handled before it is answered."""
+        ...
 
     def abandon(self) -> None:
         """The connection is gone; nobody waits for the answer any more."""
@@ -133,13 +139,39 @@ class Connection:
         """Frames have arrived that were not handled yet."""
         return bool(self._frames)
 
-    @property
-    def may_handle(self) -> bool:
-        return not (self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION)
+    def give_back(self, frames: list[memoryview]) -> None:
+        """Frames that were taken, but cannot be handled yet."""
+        if not self.closed:
+            self._frames[:0] = frames
 
     @property
     def may_read(self) -> bool:
-        return not self._frames and self.may_handle
+        """Also while a request blocks: that is how we learn that the peer has left."""
+        return not (
+            self._frames or self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
+        )
+
+    @property
+    def may_handle(self) -> bool:
+        return not (
+            self._out
+            or self.muted
+            or self.is_blocked
+            or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
+        )
+
+    @property
+    def may_go_on(self) -> bool:
+        """Within a turn, before its answers are sent."""
+        return (
+            not (self.closed or self.muted or self.is_blocked) and self._answer_bytes() < ANSWER_BYTES_QUEUED
+        )
+
+    @property
+    def is_blocked(self) -> bool:
+        """Only the last request can block: nothing is handled behind it."""
+        pending = self.pending
+        return bool(pending) and pending[-1].chunks is None and pending[-1].blocks
 
     @property
     def has_output(self) -> bool:
@@ -151,11 +183,11 @@ class Connection:
 
     def held_bytes(self) -> int:
         """Memory that the peer makes us hold: frames, whole or not, and answers, in their turn or not."""
-        held = self.cutter.pending_bytes + sum(map(len, self._frames)) + _bytes_in_memory(self._out)
-        for answer in self.pending:
-            if answer.chunks:
-                held += _bytes_in_memory(answer.chunks)
-        return held
+        return self.cutter.pending_bytes + sum(map(len, self._frames)) + self._answer_bytes()
+
+    def _answer_bytes(self) -> int:
+        waiting = sum(_bytes_in_memory(answer.chunks) for answer in self.pending if answer.chunks)
+        return waiting + _bytes_in_memory(self._out)
 
     # -- answering ---------------------------------------------------------------------------------------
 

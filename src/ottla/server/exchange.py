@@ -94,6 +94,11 @@ class Exchange(Generic[R]):
     def abandoned(self) -> bool:
         return self.connection.closed
 
+    @property
+    def blocks(self) -> bool:
+        """Whether the requests behind this one have to wait for its answer."""
+        return self.route.handle_turn is None
+
     def may(self, resource_name: str) -> bool:
         """Whether the peer may do to `resource_name` what this API's route declares."""
         return self.services.may(self.connection, self.route.operation, self.route.resource, resource_name)

@@ -1,13 +1,12 @@
 """What a frame on a Kafka listener means: finds the route, checks the version, decodes, calls the handler.
 
-Requests of one connection are handled in order. Those of a turn go in waves: first every connection's leading
-Produce requests together (one append per partition), then its next ones of other kinds, and so on; a turn
-rarely has more than one wave.
+Requests of one connection are handled in order. In a turn every connection's leading Produce requests come
+first, all together (one append per partition), then what is behind them, one by one. Behind a request that
+has to wait nothing is handled, since its answer could not leave earlier; only produces wait side by side.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 from ottla.model.errors import ErrorCode, Malformed
@@ -35,45 +34,54 @@ class KafkaApplication:
     # -- from the reactor ------------------------------------------------------------------------------------
 
     def handle_frames(self, arrivals: Arrivals) -> None:
-        queues: list[deque[Exchange[Any]]] = []
         arrived_us = self._services.clock.monotonic_us()
+        together: dict[Route, list[Exchange[Any]]] = {}
+        alone: list[tuple[Exchange[Any], list[memoryview]]] = []  # with the frames behind it
         for connection, frames in arrivals:
-            queue: deque[Exchange[Any]] = deque()
-            for frame in frames:
+            for number, frame in enumerate(frames, 1):
                 exchange = self._open(connection, frame, arrived_us)
                 if connection.closed:
-                    queue.clear()
                     break
-                if exchange is not None:
-                    queue.append(exchange)
-            if queue:
-                queues.append(queue)
-        while queues:
-            self._wave(queues)
-            queues = [queue for queue in queues if queue]
+                if exchange is None:
+                    continue
+                if exchange.blocks:
+                    alone.append((exchange, frames[number:]))
+                    break
+                together.setdefault(exchange.route, []).append(exchange)
+        for route, exchanges in together.items():
+            self._handle_together(route, [each for each in exchanges if not each.abandoned])
+        for exchange, frames in alone:
+            self._handle(exchange)
+            if frames:
+                self._handle_in_order(exchange.connection, frames, arrived_us)
 
     def disconnected(self, connection: Connection) -> None:
         """Parked requests were abandoned by the connection itself; nothing else is kept per connection."""
 
-    # -- one wave --------------------------------------------------------------------------------------------
+    # -- handling --------------------------------------------------------------------------------------------
 
-    def _wave(self, queues: list[deque[Exchange[Any]]]) -> None:
-        together: dict[Route, list[Exchange[Any]]] = {}
-        for queue in queues:
-            while queue and queue[0].route.handle_turn is not None:
-                exchange = queue.popleft()
-                together.setdefault(exchange.route, []).append(exchange)
-        for route, exchanges in together.items():
-            assert route.handle_turn is not None
-            try:
-                route.handle_turn(exchanges, self._services)
-            except Exception as error:
-                for exchange in exchanges:
-                    if exchange.chunks is None:
-                        exchange.fail(error)
-        for queue in queues:
-            while queue and queue[0].route.handle is not None:
-                self._handle(queue.popleft())
+    def _handle_together(self, route: Route, exchanges: list[Exchange[Any]]) -> None:
+        assert route.handle_turn is not None
+        try:
+            route.handle_turn(exchanges, self._services)
+        except Exception as error:
+            for exchange in exchanges:
+                if exchange.chunks is None:
+                    exchange.fail(error)
+
+    def _handle_in_order(self, connection: Connection, frames: list[memoryview], arrived_us: int) -> None:
+        """Frames behind a request of another kind than Produce, as far as the connection may go on."""
+        for number, frame in enumerate(frames):
+            if not connection.may_go_on:
+                connection.give_back(frames[number:])
+                return
+            exchange = self._open(connection, frame, arrived_us)
+            if exchange is None:
+                continue
+            if exchange.blocks:
+                self._handle(exchange)
+            else:
+                self._handle_together(exchange.route, [exchange])
 
     def _handle(self, exchange: Exchange[Any]) -> None:
         assert exchange.route.handle is not None

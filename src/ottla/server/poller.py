@@ -1,6 +1,6 @@
 """Which sockets are ready. epoll where it is, the standard library's best selector elsewhere.
 
-Both are level triggered and speak in the same two bits, so the reactor does not know which one it has.
+Both are level triggered and speak in the same bits, so the reactor does not know which one it has.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Protocol
 READABLE = 1
 WRITABLE = 2
 BROKEN = 4  # reset or hung up: reported whether asked for or not
+HANGUP = 8  # the peer sends no more; only for those whose bytes are not read (where the platform can tell)
 
 EVENTS_PER_TURN_MAX = 512  # bounds a turn; what is left is reported again, in turn
 
@@ -41,6 +42,8 @@ class EpollPoller:
             mask |= select.EPOLLIN | select.EPOLLRDHUP
         if interest & WRITABLE:
             mask |= select.EPOLLOUT
+        if interest & HANGUP:
+            mask |= select.EPOLLRDHUP
         return mask
 
     def register(self, fd: int, interest: int) -> None:
@@ -57,8 +60,10 @@ class EpollPoller:
         ready = []
         for fd, mask in self._epoll.poll(timeout, EVENTS_PER_TURN_MAX):
             bits = 0
-            if mask & (select.EPOLLIN | select.EPOLLRDHUP):
+            if mask & select.EPOLLIN:
                 bits = READABLE
+            elif mask & select.EPOLLRDHUP:
+                bits = HANGUP
             if mask & select.EPOLLOUT:
                 bits |= WRITABLE
             if mask & (select.EPOLLERR | select.EPOLLHUP):
@@ -89,18 +94,20 @@ class PortablePoller:
         return events
 
     def register(self, fd: int, interest: int) -> None:
-        if interest:
-            self._selector.register(fd, self._events(interest))
+        events = self._events(interest)
+        if events:
+            self._selector.register(fd, events)
         else:
             self._silent.add(fd)
 
     def modify(self, fd: int, interest: int) -> None:
+        events = self._events(interest)
         if fd in self._silent:
-            if interest:
+            if events:
                 self._silent.discard(fd)
-                self._selector.register(fd, self._events(interest))
-        elif interest:
-            self._selector.modify(fd, self._events(interest))
+                self._selector.register(fd, events)
+        elif events:
+            self._selector.modify(fd, events)
         else:
             self._selector.unregister(fd)
             self._silent.add(fd)

@@ -35,7 +35,7 @@ from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.protocol.frames import FrameCutter
 from ottla.server.connection import Connection, PeerGone
-from ottla.server.poller import BROKEN, READABLE, WRITABLE, Poller, best_poller
+from ottla.server.poller import BROKEN, HANGUP, READABLE, WRITABLE, Poller, best_poller
 from ottla.server.timers import Timers
 
 log = logging.getLogger(__name__)
@@ -193,7 +193,7 @@ class Reactor:
                     self._ready[self._connections[fd][0]] = None
                 if bits & READABLE:
                     readable.append(fd)
-                elif bits & BROKEN:  # nobody reads it at the moment, so nobody else would notice
+                elif bits & (BROKEN | HANGUP):  # nobody reads it at the moment, so nobody else would notice
                     self._close(self._connections[fd][0])
             else:
                 self._drain_waker()
@@ -304,10 +304,10 @@ class Reactor:
         if known is None or not self._reading:
             return 0
         connection, application = known
+        count = self._read_socket(connection, now_ms) if connection.may_read else 0
         if not connection.may_handle:
             self._watch(connection)
-            return 0
-        count = 0 if connection.has_frames else self._read_socket(connection, now_ms)
+            return count
         frames = connection.take_frames()
         if frames:
             arrivals.setdefault(application, []).append((connection, frames))
@@ -384,7 +384,12 @@ class Reactor:
             return
         if connection.has_frames and connection.may_handle:
             self._postponed.append(connection.fd)
-        interest = READABLE if connection.may_read and self._reading else 0
+        interest = 0
+        if self._reading:
+            if connection.may_read:
+                interest = READABLE
+            elif connection.is_blocked:
+                interest = HANGUP  # a peer that has left waits for nothing
         if connection.has_output:
             interest |= WRITABLE
         if interest != connection.interest:
