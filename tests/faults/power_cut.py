@@ -186,9 +186,6 @@ class SimulatedFile:
     def fileno(self) -> int:
         raise AssertionError("a simulated file has no descriptor")
 
-    def device(self) -> int:
-        return _DEVICE
-
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
@@ -305,6 +302,9 @@ class SimulatedFiles(Files):
 
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
+
+    def device(self, path: str) -> int:
+        return _DEVICE
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
         return sorted(

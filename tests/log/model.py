@@ -307,8 +307,11 @@ def run_with_power_cuts(seed: int, cuts: int) -> None:
         try:
             for _ in range(200):
                 modelled.step()
-                if modelled.random.random() < 0.02:
+                chance = modelled.random.random()
+                if chance < 0.02:
                     modelled.restart_cleanly()
+                elif chance < 0.04:
+                    modelled.crash()
         except PowerCut:
             pass
         modelled.pull_the_plug(modelled.random.randrange(1 << 30))

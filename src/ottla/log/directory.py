@@ -51,9 +51,10 @@ class LogDirectory:
         self._lock: Lock = files.lock(self._file(LOCK))
         try:
             self.properties = claim_directory(files, self.path, cluster_id, node_id)
-            self._pool = OpenFiles(files, open_files_max, files.filesystem_sync(self.path))
             self._deletions = Deletions(files)
-            self._storage = Storage(self._pool, self._deletions)
+            self._storage = Storage(
+                OpenFiles(files, open_files_max), self._deletions, files.filesystem_sync(self.path)
+            )
             self._checkpoints = CheckpointWriter(files)
             # The last checkpoint begun, with the log starts in it, until it is written and acted on.
             self._unsettled: tuple[CheckpointWrites, dict[TopicPartition, int]] | None = None
@@ -113,7 +114,16 @@ class LogDirectory:
             if hints.recovery_point > 0:
                 raise
             _log.warning("%s was created just before a crash", directory)
-        self.logs[partition] = open_log(self._storage, directory, partition, config, hints, now_ms)
+        self.logs[partition] = open_log(
+            self._storage_of(directory), directory, partition, config, hints, now_ms
+        )
+
+    def _storage_of(self, directory: str) -> Storage:
+        """A partition's directory may be a link to another filesystem, which is not synced with this one."""
+        whole = self._storage.filesystem_sync
+        if whole is not None and self._files.device(directory) != whole.device:
+            return self._storage._replace(filesystem_sync=None)
+        return self._storage
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         path = self._file(name)
@@ -141,8 +151,8 @@ class LogDirectory:
             self.begin_checkpoint().run()
         directory = self._file(str(partition))
         self._files.make_directory(directory)
-        metadata = self._files.create(os.path.join(directory, checkpoints.PARTITION_METADATA))
-        metadata.append([checkpoints.encode_partition_metadata(topic_id)])
+        metadata = self._storage.pool.existing(os.path.join(directory, checkpoints.PARTITION_METADATA))
+        self._files.write_new(metadata.path, checkpoints.encode_partition_metadata(topic_id)).close()
         log = create_log(self._storage, directory, partition, config, metadata, now_ms)
         self.logs[partition] = log
         self.topic_ids[partition] = topic_id

@@ -70,10 +70,6 @@ class FileHandle(Protocol):
 
     def fileno(self) -> int: ...
 
-    def device(self) -> int:
-        """Which filesystem the file lives on (`st_dev`)."""
-        ...
-
     def close(self) -> None:
         """Close now. Only for files that were never given out as a `FileRange`; others just drop the
         handle.
@@ -118,6 +114,10 @@ class Files(Protocol):
     def size(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int: ...
+
+    def device(self, path: str) -> int:
+        """Which filesystem `path` is on (`st_dev`)."""
+        ...
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
         """(name, is a directory) of every entry, sorted by name."""
@@ -182,14 +182,17 @@ class Files(Protocol):
 
     def write_temporary(self, path: str, data: Buffer) -> FileHandle:
         """The first step of replacing `path`: its new content, not synced, under a temporary name."""
-        temporary = path + TEMPORARY_SUFFIX
-        handle = self.create_anew(temporary)
+        return self.write_new(path + TEMPORARY_SUFFIX, data)
+
+    def write_new(self, path: str, data: Buffer) -> FileHandle:
+        """A new file with this content, not synced; on OSError there is none of that name."""
+        handle = self.create_anew(path)
         try:
             handle.append([data])
         except OSError:
             handle.close()
             with contextlib.suppress(OSError):
-                self.remove(temporary)
+                self.remove(path)
             raise
         return handle
 
@@ -220,14 +223,12 @@ class Files(Protocol):
 class SystemFile:
     """A file of the operating system. See `FileHandle`."""
 
-    __slots__ = ("_device", "_fd", "_sync_error", "_tail_is_torn", "name", "size")
+    __slots__ = ("_fd", "_sync_error", "_tail_is_torn", "name", "size")
 
     def __init__(self, name: str, fd: int) -> None:
-        status = os.fstat(fd)
         self.name = name
-        self.size = status.st_size
+        self.size = os.fstat(fd).st_size
         self._fd = fd
-        self._device = status.st_dev
         self._tail_is_torn = False  # a failed append left bytes behind `size` that could not be cut off yet
         self._sync_error: OSError | None = None
 
@@ -290,9 +291,6 @@ class SystemFile:
 
     def fileno(self) -> int:
         return self._fd
-
-    def device(self) -> int:
-        return self._device
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -371,6 +369,9 @@ class SystemFiles(Files):
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def device(self, path: str) -> int:
+        return os.stat(path).st_dev
 
     def list_directory(self, path: str) -> list[tuple[str, bool]]:
         with os.scandir(path) as entries:

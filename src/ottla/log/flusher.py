@@ -7,7 +7,6 @@ are synced one after the other; for many, where the filesystem can be synced as 
 
 from __future__ import annotations
 
-from ottla.log.files import FileHandle
 from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.partition_log import PartitionLog
 from ottla.log.sync_ticket import SyncTicket
@@ -37,9 +36,8 @@ class Round:
 
 def _sync_whole(whole: FilesystemSync, tickets: list[SyncTicket]) -> bool:
     """Sync the filesystem at once. False: the tickets must run one by one."""
-    handles = [handle for ticket in tickets for handle in ticket.handles]
-    file_count = len(handles) + sum(len(ticket.directories) + len(ticket.writes) for ticket in tickets)
-    if file_count <= FILES_ONE_BY_ONE_MAX or not _are_on(handles, whole.device):
+    file_count = sum(len(ticket.dirty) + len(ticket.directories) + len(ticket.writes) for ticket in tickets)
+    if file_count <= FILES_ONE_BY_ONE_MAX:
         return False
     try:
         replaced = [(ticket.files, path) for ticket in tickets for path in ticket.write_aside()]
@@ -52,10 +50,6 @@ def _sync_whole(whole: FilesystemSync, tickets: list[SyncTicket]) -> bool:
         # A write failed, perhaps of somebody else's file: each of ours tells when it is synced alone.
         return False
     return True
-
-
-def _are_on(handles: list[FileHandle], device: int) -> bool:
-    return all(handle.device() == device for handle in handles)
 
 
 class Flusher:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
-from ottla.log.files import FileHandle
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
-from ottla.log.open_files import OpenFiles
+from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.partition_log import LogState, PartitionLog, Storage
 from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
 from ottla.log.producer_state import ProducerStates
@@ -44,19 +43,21 @@ def open_log(
     pool = storage.pool
     names = _usable_names(pool, directory)
     epochs = _load_epochs(pool, directory, names)
-    segments, is_whole = _load_segments(pool, directory, config, hints, names, epochs)
+    epochs_on_disk = epochs.entries()
+    segments, is_trusted, is_durable = _load_segments(pool, directory, config, hints, names, epochs)
     end_offset = segments[-1].end_offset
     log_start_offset = max(hints.log_start_offset or 0, segments[0].base_offset)
-    epochs_changed = epochs.truncate_end(end_offset) | epochs.truncate_start(log_start_offset)
-    snapshots = ProducerSnapshots(pool.files, directory, _offsets(names, file_names.SNAPSHOT))
+    epochs.truncate_end(end_offset)
+    epochs.truncate_start(log_start_offset)
+    snapshots = ProducerSnapshots(pool, directory, _offsets(names, file_names.SNAPSHOT))
     producers = _load_producers(snapshots, segments, log_start_offset)
     segments[-1].begin_life(now_ms, config)
-    synced_offset = end_offset if is_whole else min(hints.recovery_point, end_offset)
+    synced_offset = end_offset if is_durable else min(hints.recovery_point, end_offset)
     state = LogState(segments, epochs, producers, snapshots, log_start_offset, synced_offset)
     log = PartitionLog(topic_partition, directory, config, storage, state)
-    if not is_whole:
-        log.mark_recovered()
-    elif epochs_changed:
+    if not is_trusted:
+        log.mark_recovered(is_durable)
+    if epochs.entries() != epochs_on_disk:
         log.mark_epochs_changed()
     return log
 
@@ -68,8 +69,8 @@ def _load_segments(
     hints: Hints,
     names: list[str],
     epochs: LeaderEpochs,
-) -> tuple[list[Segment], bool]:
-    """The segments, at least one, and whether they could be trusted as they were."""
+) -> tuple[list[Segment], bool, bool]:
+    """The segments, at least one; whether they were trusted as found; whether they are known to be durable."""
     log_start_offset = hints.log_start_offset or 0
     segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
     if not segments and hints.recovery_point > log_start_offset:
@@ -77,12 +78,12 @@ def _load_segments(
     _discard_before(pool, segments, log_start_offset)
     for segment, following in pairwise(segments):
         segment.end_offset = following.base_offset
-    is_whole = hints.was_clean and _find_end_offset(segments)
-    if segments and not is_whole:
-        if _lost_its_beginning(segments, hints, names):
-            _discard(pool, segments, len(segments))
+    is_trusted = is_durable = hints.was_clean and _find_end_offset(segments)
+    if segments and not is_trusted and _lost_its_beginning(segments, hints, names):
+        _discard(pool, segments, len(segments))
+    if segments and not is_trusted:
         is_dense = not config.cleanup_compact
-        recover_segments(
+        is_durable = not recover_segments(
             pool.files, segments, hints.recovery_point, config.index_interval_bytes, epochs, is_dense=is_dense
         )
     if segments and segments[-1].end_offset < log_start_offset:
@@ -90,8 +91,8 @@ def _load_segments(
         _discard(pool, segments, len(segments))
     if not segments:
         segments.append(create_segment(pool, directory, log_start_offset))
-        is_whole = False
-    return segments, is_whole
+        is_trusted = is_durable = False
+    return segments, is_trusted, is_durable
 
 
 def create_log(
@@ -99,13 +100,13 @@ def create_log(
     directory: str,
     topic_partition: TopicPartition,
     config: TopicConfig,
-    metadata: FileHandle,
+    metadata: PooledFile,
     now_ms: int,
 ) -> PartitionLog:
     """A new, empty log in an existing directory; its first round also syncs `metadata`."""
     segment = create_segment(storage.pool, directory, 0, config.segment_bytes if config.preallocate else 0)
     segment.begin_life(now_ms, config)
-    snapshots = ProducerSnapshots(storage.pool.files, directory, [])
+    snapshots = ProducerSnapshots(storage.pool, directory, [])
     state = LogState([segment], LeaderEpochs(), ProducerStates(), snapshots, 0, 0)
     log = PartitionLog(topic_partition, directory, config, storage, state)
     log.mark_created(metadata)

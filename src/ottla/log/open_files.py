@@ -1,16 +1,16 @@
-"""Files of segments that open on demand and close when others are used more, so that thousands of
-partitions fit into the limit of open files.
+"""Files of segments that open on demand and close when others are used more.
 
-Closing means dropping the reference: whoever still sends a range of the file, or syncs it, keeps the handle
-alive. Which file goes is decided by second chance: using a file costs one assignment, not a move in a list.
+So thousands of partitions fit into the limit of open files. Closing means dropping the reference: whoever
+still sends a range of the file keeps its handle. Which file goes is decided by second chance: using a file
+costs one assignment, not a move in a list.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 
 from ottla.log.files import FileHandle, Files
-from ottla.log.filesystem_sync import FilesystemSync
 
 OPEN_FILES_MAX = 4_000
 """Handles the pool keeps; with 10,000 connections this leaves 6,000 of the usual 20,000 for what is pinned.
@@ -41,6 +41,22 @@ class PooledFile:
         self._pool.opened(self)
         return handle
 
+    def sync(self) -> None:
+        """Make the content durable; also from a worker thread, and without taking a place in the pool.
+
+        A file that is gone was dropped from its log in the meantime; nobody asks for its content any more.
+        """
+        handle = self._handle
+        if handle is not None:
+            handle.sync()
+            return
+        with contextlib.suppress(FileNotFoundError):
+            handle = self._pool.files.open(self.path)
+            try:
+                handle.sync()
+            finally:
+                handle.close()
+
     def is_open(self) -> bool:
         return self._handle is not None
 
@@ -49,11 +65,8 @@ class PooledFile:
 
 
 class OpenFiles:
-    def __init__(
-        self, files: Files, count_max: int = OPEN_FILES_MAX, filesystem_sync: FilesystemSync | None = None
-    ) -> None:
+    def __init__(self, files: Files, count_max: int = OPEN_FILES_MAX) -> None:
         self.files = files
-        self.filesystem_sync = filesystem_sync  # of the filesystem all its files are on, where there is one
         self._count_max = count_max
         self._open: deque[PooledFile] = deque()
 

@@ -16,10 +16,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.log import leader_epochs, retention
+from ottla.log.checkpoints import PARTITION_METADATA
 from ottla.log.deletions import Deletions
 from ottla.log.files import FileHandle, FileRange
+from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.open_files import OpenFiles
+from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.producer_snapshots import ProducerSnapshots, apply_marker, rebuild_producers
 from ottla.log.producer_state import ProducerStates
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
@@ -52,6 +54,7 @@ class Storage(NamedTuple):
 
     pool: OpenFiles
     deletions: Deletions
+    filesystem_sync: FilesystemSync | None  # syncs all files of the logs at once, where that is possible
 
 
 class LogState(NamedTuple):
@@ -87,12 +90,13 @@ class PartitionLog:
         self._pool = storage.pool
         self._files = storage.pool.files
         self._deletions = storage.deletions
+        self._filesystem_sync = storage.filesystem_sync
         self._segments = segments  # ascending; the last one is active
         self._bases = [segment.base_offset for segment in segments]  # for bisecting
         self._active = segments[-1]
         self._snapshots = state.snapshots
         self._ticket: SyncTicket | None = None  # the round under way
-        self._unsynced_handles: list[FileHandle] = []  # of sealed segments, in offset order
+        self._unsynced_files: list[PooledFile] = []  # besides the active segment's log, in offset order
         self._unsynced_directories: list[str] = []  # whose names changed
         self._epochs_unsaved = False
         self._is_changed = False  # written to since it was opened
@@ -215,8 +219,8 @@ class PartitionLog:
         old = self._active
         if old.size == 0 and old.base_offset == self.log_end_offset:
             return old
-        handles = old.seal()
-        handles.append(self._snapshots.take(self.producers, self.log_end_offset))
+        sealed = old.seal()
+        sealed.append(self._snapshots.take(self.producers, self.log_end_offset))
         reserve_bytes = self._segment_bytes if self.config.preallocate else 0
         new = create_segment(self._pool, self.directory, self.log_end_offset, reserve_bytes)
         new.begin_life(now_ms, self.config)
@@ -224,7 +228,7 @@ class PartitionLog:
         self._bases.append(new.base_offset)
         self._active = new
         self._bytes_since_snapshot = 0
-        self._unsynced_handles += handles
+        self._unsynced_files += sealed
         self._unsynced_directories.append(self.directory)
         return new
 
@@ -311,7 +315,7 @@ class PartitionLog:
         """By flush.messages and flush.ms; a sealed segment of any topic is synced soon after."""
         if self._ticket is not None:
             return False
-        if self._unsynced_handles or self._unsynced_directories:
+        if self._unsynced_files or self._unsynced_directories:
             return True
         unsynced = self.log_end_offset - self.synced_offset
         return unsynced > 0 and (
@@ -321,23 +325,23 @@ class PartitionLog:
     def begin_sync(self, now_ms: int = 0) -> SyncTicket | None:
         """Everything dirty, for one round; None when there is nothing. Only one round may be under way."""
         assert self._ticket is None, self.topic_partition
-        handles, directories = self._unsynced_handles, self._unsynced_directories
-        if self.log_end_offset == self.synced_offset and not (handles or directories or self._epochs_unsaved):
+        dirty, directories = self._unsynced_files, self._unsynced_directories
+        if self.log_end_offset == self.synced_offset and not (dirty or directories or self._epochs_unsaved):
             return None
         if self.log_end_offset > self.synced_offset:
-            handles.append(self._active.writer())
+            dirty.append(self._active.log)
         writes = []
         if self._epochs_unsaved:
             writes.append((os.path.join(self.directory, leader_epochs.FILE_NAME), self.epochs.encode()))
-        self._unsynced_handles, self._unsynced_directories, self._epochs_unsaved = [], [], False
+        self._unsynced_files, self._unsynced_directories, self._epochs_unsaved = [], [], False
         self._last_sync_ms = now_ms
         self._ticket = SyncTicket(
             self._files,
             self.log_end_offset,
             writes,
-            handles,
+            dirty,
             directories,
-            self._pool.filesystem_sync,
+            self._filesystem_sync,
         )
         return self._ticket
 
@@ -463,20 +467,24 @@ class PartitionLog:
     # -- starting and stopping
     # ------------------------------------------------------------------------------------------
 
-    def mark_created(self, metadata: FileHandle) -> None:
+    def mark_created(self, metadata: PooledFile) -> None:
         """New files: the next round makes their names durable."""
         self._is_changed = True
-        self._unsynced_handles.append(metadata)
+        self._unsynced_files.append(metadata)
         self._unsynced_directories += [self.directory, os.path.dirname(self.directory)]
 
-    def mark_recovered(self) -> None:
-        """Files were checked and cut after a crash: the next round syncs what was found and changed."""
+    def mark_recovered(self, is_durable: bool) -> None:
+        """Files were checked after a crash; the next stop completes them.
+
+        Unless they are known to be durable, the next round syncs what was found and changed.
+        """
         self._is_changed = True
-        self._epochs_unsaved = True
-        for segment in self._segments:
-            if segment.end_offset >= self.synced_offset:
-                self._unsynced_handles += segment.complete()
-        self._unsynced_directories.append(self.directory)
+        if not is_durable:
+            for segment in self._segments:
+                if segment.end_offset >= self.synced_offset:
+                    self._unsynced_files += segment.complete()
+            self._unsynced_files.append(self._pool.existing(os.path.join(self.directory, PARTITION_METADATA)))
+            self._unsynced_directories += [self.directory, os.path.dirname(self.directory)]
 
     def mark_epochs_changed(self) -> None:
         self._epochs_unsaved = True
@@ -488,7 +496,7 @@ class PartitionLog:
 
     def _write_snapshot(self) -> None:
         if self.log_end_offset > self._snapshots.latest_offset:
-            self._unsynced_handles.append(self._snapshots.take(self.producers, self.log_end_offset))
+            self._unsynced_files.append(self._snapshots.take(self.producers, self.log_end_offset))
             self._unsynced_directories.append(self.directory)
             self._snapshots.delete_except(self._bases)
         self._bytes_since_snapshot = 0
@@ -497,7 +505,7 @@ class PartitionLog:
         """Complete all files; the sync round that follows makes the next start a clean one."""
         if self._is_changed:
             self._write_snapshot()
-            self._unsynced_handles += self._active.complete()
+            self._unsynced_files += self._active.complete()
             self._is_changed = False
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Container, Sequence
 from struct import Struct
 
 from ottla.log import file_names
-from ottla.log.files import FileHandle, Files
+from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.producer_state import AppendedBatch, ProducerEntry, ProducerStates
 from ottla.log.segment import Segment
 from ottla.log.transaction_markers import read_marker
@@ -85,10 +85,11 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
 class ProducerSnapshots:
     """The snapshot files of one partition."""
 
-    __slots__ = ("_directory", "_files", "_offsets")
+    __slots__ = ("_directory", "_files", "_offsets", "_pool")
 
-    def __init__(self, files: Files, directory: str, offsets: list[int]) -> None:
-        self._files = files
+    def __init__(self, pool: OpenFiles, directory: str, offsets: list[int]) -> None:
+        self._pool = pool
+        self._files = pool.files
         self._directory = directory
         self._offsets = sorted(offsets)
 
@@ -96,13 +97,12 @@ class ProducerSnapshots:
     def latest_offset(self) -> int:
         return self._offsets[-1] if self._offsets else -1
 
-    def take(self, producers: ProducerStates, offset: int) -> FileHandle:
+    def take(self, producers: ProducerStates, offset: int) -> PooledFile:
         """Write the snapshot of `offset`, replacing one of that name; the caller sees to its sync."""
-        handle = self._files.create_anew(self._path(offset))
-        handle.append([encode_snapshot(producers.entries())])
+        self._files.write_new(self._path(offset), encode_snapshot(producers.entries())).close()
         if offset not in self._offsets:
             insort(self._offsets, offset)
-        return handle
+        return self._pool.existing(self._path(offset))
 
     def load(self, producers: ProducerStates, offset_max: int, log_start_offset: int) -> None:
         """Set `producers` to the newest good snapshot up to `offset_max`, else to nothing at the log's

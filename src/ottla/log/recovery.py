@@ -31,13 +31,17 @@ def recover_segments(
     epochs: LeaderEpochs,
     *,
     is_dense: bool,
-) -> None:
+) -> bool:
     """Cut `segments` to what is whole. The last one's `end_offset` is the log's then.
 
+    False: nothing was found behind the recovery point and nothing was cut, so all is durable as it is. (With
+    a recovery point of 0 that cannot be known: there may never have been a sync.)
     `is_dense`: no compaction, so that a segment which ends before the next one begins has lost its tail.
     The segment before the recovery point is looked at too: it may have been sealed after the last sync.
     """
     first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
+    is_only_last = first == len(segments) - 1
+    size_before = segments[-1].size
     for at in range(first, len(segments)):
         segment = segments[at]
         limit = segments[at + 1].base_offset if at + 1 < len(segments) else None
@@ -48,6 +52,9 @@ def recover_segments(
             _drop(files, segments, at + 1)
             break
         segment.end_offset = limit
+    last = segments[-1]
+    is_as_synced = last.size == size_before and last.end_offset == recovery_point > 0
+    return not (is_only_last and is_as_synced)
 
 
 def _drop(files: Files, segments: list[Segment], first: int) -> None:
@@ -72,7 +79,8 @@ def _recover(
     file_size = segment.size
     max_timestamp, max_offset = segment.time_index.last() or (-1, 0)
     for position, header in valid_batches(segment, start, next_offset, limit_offset, recovery_point):
-        relative_offset = header.last_offset - segment.base_offset
+        next_offset = header.base_offset + header.last_offset_delta + 1
+        relative_offset = next_offset - 1 - segment.base_offset
         if header.max_timestamp > max_timestamp:
             max_timestamp, max_offset = header.max_timestamp, relative_offset
         if position - last_entry_position > index_interval_bytes:
@@ -81,8 +89,7 @@ def _recover(
             last_entry_position = position
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
-        next_offset = header.next_offset
-        valid_size = position + header.size
+        valid_size = position + header.batch_length + LENGTH_END
     segment.end_offset = next_offset
     is_torn = valid_size < file_size and next_offset != limit_offset  # else it is only reserved space
     if is_torn and next_offset < recovery_point:
@@ -94,7 +101,7 @@ def _recover(
         _log.warning(
             "%s: cut off %d bytes from offset %d on", segment.log.path, file_size - valid_size, next_offset
         )
-    segment.cut(valid_size)
+        segment.cut(valid_size)
     return is_torn
 
 
@@ -113,13 +120,14 @@ def valid_batches(
         data = handle.pread(min(read_bytes, segment.size - position), position)
         used = 0
         for at, header in scan(data):
-            if not next_offset <= header.base_offset <= header.last_offset < offset_end:
+            last_offset = header.base_offset + header.last_offset_delta
+            if not next_offset <= header.base_offset <= last_offset < offset_end:
                 return
-            if header.last_offset >= checked_offset and not verify_crc(data, header, at):
+            if last_offset >= checked_offset and not verify_crc(data, header, at):
                 return
             yield position + at, header
-            next_offset = header.next_offset
-            used = at + header.size
+            next_offset = last_offset + 1
+            used = at + header.batch_length + LENGTH_END
         position += used
         if used == 0:  # no whole batch in what was read: a larger one, or none at all
             read_bytes = _size_claimed(data)

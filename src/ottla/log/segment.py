@@ -21,11 +21,12 @@ from ottla.log.time_index import TimeIndex
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_TIMESTAMP
-from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader, read_header
+from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, read_header
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
-_SCAN_BYTES = 8 * 1024  # one read when looking for a batch; two index intervals
+_SCAN_BYTES = 8 * 1024  # the first read when looking for a batch; two index intervals
+_SCAN_BYTES_MAX = 1024 * 1024
 _RECENT_MAX = 128  # append boundaries kept in memory; covers what consumers at the log's end ask for
 
 
@@ -123,18 +124,17 @@ class Segment:
         self.offset_index.append(last_offset - self.base_offset, position)
         self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
 
-    def seal(self) -> list[FileHandle]:
-        """Nothing more will be appended. Returns the handles that must be synced now."""
-        handles = self.complete()
+    def seal(self) -> list[PooledFile]:
+        """Nothing more will be appended. Returns the files that must be synced now."""
+        files = self.complete()
         self._forget_recent()
-        return handles
+        return files
 
-    def complete(self) -> list[FileHandle]:
+    def complete(self) -> list[PooledFile]:
         """Bring the files to where a start can trust them, and Kafka can read them, once they are synced."""
         self.write_indexes()
-        handle = self.writer()
-        handle.truncate(self.size)  # reserved space goes
-        return [handle, self.offset_index.file.handle(), self.time_index.file.handle()]
+        self.writer().truncate(self.size)  # reserved space goes
+        return [self.log, self.offset_index.file, self.time_index.file]
 
     def _forget_recent(self) -> None:
         self._recent_offsets.clear()
@@ -231,22 +231,29 @@ class Segment:
         return self.size
 
     def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers of the batches from `position` on."""
+        """Positions and headers of the batches from `position` on.
+
+        Reads little at first, as most callers want one batch nearby, and more while small batches follow each
+        other; the records of large ones are not read.
+        """
         handle, size = self.log.handle(), self.size
-        data, start = b"", position
+        data, start, read_bytes = b"", position, _SCAN_BYTES // 2
         while position < size:
             at = position - start
             if len(data) - at < HEADER_BYTES:
-                data, start, at = handle.pread(min(_SCAN_BYTES, size - position), position), position, 0
+                read_bytes = min(read_bytes * 2, _SCAN_BYTES_MAX) if at <= len(data) else _SCAN_BYTES
+                data = handle.pread(min(read_bytes, size - position), position)
+                start, at = position, 0
                 if len(data) < HEADER_BYTES:
                     raise self.corrupt(position, f"{len(data)} bytes are no batch")
             header = read_header(data, at)
-            if header.magic != MAGIC or not HEADER_BYTES <= header.size <= size - position:
+            batch_size = header.batch_length + LENGTH_END
+            if header.magic != MAGIC or not HEADER_BYTES <= batch_size <= size - position:
                 raise self.corrupt(
                     position, f"magic {header.magic} and length {header.batch_length} are no batch"
                 )
             yield position, header
-            position += header.size
+            position += batch_size
 
     def corrupt(self, position: int, problem: str) -> CorruptData:
         return CorruptData(f"{self.log.path} at position {position}: {problem}; `ottla log verify` checks it")

@@ -16,7 +16,7 @@ from struct import Struct
 from ottla.log.open_files import PooledFile
 
 _TAIL_ENTRIES_MAX = 512  # 2 MiB of log at the default interval; a few KiB of memory per partition
-_BLOCK_ENTRIES = 256  # the last steps of a search look at one block in memory
+_BLOCK_ENTRIES = 32  # the last steps of a search look at one block in memory
 
 Entry = tuple[int, int]
 

@@ -4,25 +4,26 @@ appending.
 
 from __future__ import annotations
 
-from ottla.log.files import FileHandle, Files
+from ottla.log.files import Files
 from ottla.log.filesystem_sync import FilesystemSync
+from ottla.log.open_files import PooledFile
 
 
 class SyncTicket:
-    __slots__ = ("directories", "end_offset", "files", "handles", "whole", "writes")
+    __slots__ = ("directories", "dirty", "end_offset", "files", "whole", "writes")
 
     def __init__(
         self,
         files: Files,
         end_offset: int,
         writes: list[tuple[str, bytes]],
-        handles: list[FileHandle],
+        dirty: list[PooledFile],
         directories: list[str],
         whole: FilesystemSync | None = None,
     ) -> None:
         self.end_offset = end_offset  # durable when the ticket has run; only the owner looks at it
         self.writes = writes  # small files to replace last: the epochs of what was synced
-        self.handles = handles  # in the order of offsets, so that a crash in between leaves no hole
+        self.dirty = dirty  # in the order of offsets, so that a crash in between leaves no hole
         self.directories = directories  # whose names changed
         self.files = files
         self.whole = whole  # syncs all of it and more at once, where the filesystem can
@@ -35,8 +36,8 @@ class SyncTicket:
 
     def run(self) -> None:
         """Raises OSError when the disk does not take it: the broker must stop, nothing may be tried again."""
-        for handle in self.handles:
-            handle.sync()
+        for file in self.dirty:
+            file.sync()
         for directory in dict.fromkeys(self.directories):
             self.files.sync_directory(directory)
         for path, data in self.writes:
