@@ -33,6 +33,8 @@ def handle(exchange: Exchange[DeleteTopicsRequest], services: Services) -> None:
     for asked in _asked(exchange):
         target: Target = asked.name if asked.name is not None else asked.topic_id
         try:
+            if (asked.name is None) == (asked.topic_id == NO_TOPIC_ID):
+                raise Refused(ErrorCode.INVALID_REQUEST, "a topic is named either by its name or by its id")
             _check(exchange, services, target)
             allowed.append(target)
         except Refused as refusal:

@@ -111,7 +111,9 @@ def _asked_topic(
             return _missing(exchange, asked, ErrorCode.UNKNOWN_TOPIC_ID)
         return _topic(exchange, services, found)
     name = asked.name
-    if not name or topic_name_problem(name) is not None:
+    if name is None:
+        return _missing(exchange, asked, ErrorCode.INVALID_REQUEST)
+    if topic_name_problem(name) is not None:
         return _missing(exchange, asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not exchange.may(name):
         return _missing(exchange, asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
