@@ -70,7 +70,7 @@ def _load_segments(
     names: list[str],
     epochs: LeaderEpochs,
 ) -> tuple[list[Segment], bool, bool]:
-    """The segments, at least one; whether they were trusted as found; whether they are known to be durable."""
+    """The segments, at least one; whether they were trusted as found; whether they are surely durable."""
     log_start_offset = hints.log_start_offset or 0
     segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
     if not segments and hints.recovery_point > log_start_offset:

@@ -159,6 +159,8 @@ class Segment:
         self.writer().truncate(position)
         self.offset_index.truncate_to(self.end_offset - self.base_offset)
         self.time_index.truncate_to(self.end_offset - self.base_offset)
+        self.offset_index.write()
+        self.time_index.write()
         self.size = position
         self._bytes_since_entry = 0
         self._forget_recent()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from struct import Struct
 
 from ottla.log.open_files import PooledFile
@@ -26,7 +25,7 @@ class SparseIndex:
     meaning.
     """
 
-    __slots__ = ("_file", "_keys", "_last", "_values", "_written")
+    __slots__ = ("_file", "_is_cut", "_keys", "_last", "_values", "_written")
 
     _ENTRY: Struct
     _KEY_TYPE: str
@@ -37,6 +36,7 @@ class SparseIndex:
         self._written = file_bytes // self._ENTRY.size  # entries in the file
         self._keys = array(self._KEY_TYPE)
         self._values = array("i")
+        self._is_cut = False  # the file has entries that do not count any more
         self._last: Entry | None = None  # the last entry, once it is known
 
     def __len__(self) -> int:
@@ -71,15 +71,17 @@ class SparseIndex:
                 self.write()
 
     def write(self) -> None:
-        """Put the tail into the file."""
+        """Bring the file up to date."""
+        if not (self._keys or self._is_cut):
+            return
+        handle = self._file.handle()
+        if handle.size != self._written * self._ENTRY.size:
+            handle.truncate(self._written * self._ENTRY.size)
         if self._keys:
-            data = b"".join(map(self._ENTRY.pack, self._keys, self._values))
-            handle = self._file.handle()
-            if handle.size != self._written * self._ENTRY.size:
-                handle.truncate(self._written * self._ENTRY.size)
-            handle.append([data])
-            self._written += len(self._keys)
-            self._clear_tail()
+            handle.append([b"".join(map(self._ENTRY.pack, self._keys, self._values))])
+        self._written += len(self._keys)
+        self._is_cut = False
+        self._clear_tail()
 
     def floor(self, key: int) -> Entry | None:
         """The last entry whose key is at most `key`."""
@@ -112,10 +114,10 @@ class SparseIndex:
         return [(key, value) for key, value in self._ENTRY.iter_unpack(data)]
 
     def truncate(self, count: int) -> None:
-        """Keep the first `count` entries."""
+        """Keep the first `count` entries; `write` cuts the file."""
         if count < self._written:
-            self._file.handle().truncate(count * self._ENTRY.size)
             self._written = count
+            self._is_cut = True
             self._clear_tail()
         else:
             del self._keys[count - self._written :]
@@ -130,12 +132,6 @@ class SparseIndex:
         )
         if keep < entry_count:
             self.truncate(keep)
-
-    def replace(self, entries: Sequence[Entry]) -> None:
-        """Start over with `entries`, all of them in the tail."""
-        self.truncate(0)
-        for key, value in entries:
-            self.append(key, value)
 
     def _clear_tail(self) -> None:
         del self._keys[:]
