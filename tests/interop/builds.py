@@ -1,0 +1,118 @@
+"""Fetches and builds the drivers in other languages, once per change of their sources, below `.interop/`.
+
+Versions are pinned beside the sources (pom.xml, go.sum, package-lock.json); nothing is written outside of
+`.interop/`, which `make clean` removes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+_SOURCES = Path(__file__).parent
+_OUTPUT = _SOURCES.parents[1] / ".interop"
+_TIMEOUT_S = 900
+
+
+def java_command() -> list[str]:
+    """What starts one of our Java drivers or of Kafka's tools, up to the name of its class."""
+    output = _OUTPUT / "java"
+    _build("java", ["mvn", "javac", "java"], lambda: _build_java(output))
+    classpath = os.pathsep.join([str(output / "classes"), str(output / "lib" / "*")])
+    # Programs that live for a second: neither the second compiler nor threads for the garbage are worth it.
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath]
+
+
+def go_driver() -> Path:
+    output = _OUTPUT / "go"
+    _build("go", ["go"], lambda: _build_go(output))
+    return output / "driver"
+
+
+def node_driver() -> Path:
+    output = _OUTPUT / "node"
+    _build("node", ["npm", "node"], lambda: _build_node(output))
+    return output / "driver.js"
+
+
+def _build(language: str, tools: Sequence[str], build: Callable[[], None]) -> None:
+    """Skip where a tool is missing; build where the sources are not those of the last build."""
+    absent = [tool for tool in tools if shutil.which(tool) is None]
+    if absent:
+        pytest.skip(f"{', '.join(absent)} is not installed")
+    digest = hashlib.sha256()
+    for source in sorted((_SOURCES / language).iterdir()):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    stamp = _OUTPUT / f"{language}.built"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    shutil.rmtree(_OUTPUT / language, ignore_errors=True)
+    (_OUTPUT / language).mkdir(parents=True)
+    build()
+    stamp.write_text(digest.hexdigest())
+
+
+def _run(command: Sequence[str | Path], folder: Path, **environment: str) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+
+
+def _build_java(output: Path) -> None:
+    sources = _SOURCES / "java"
+    _run(
+        [
+            "mvn",
+            *("--quiet", "--batch-mode", "--file", sources / "pom.xml"),
+            f"-Dmaven.repo.local={_OUTPUT / 'maven'}",
+            "dependency:copy-dependencies",
+            f"-DoutputDirectory={output / 'lib'}",
+        ],
+        output,
+    )
+    classes = output / "classes"
+    _run(
+        [
+            "javac",
+            "-Xlint:all,-path",
+            "-Werror",
+            "-cp",
+            str(output / "lib" / "*"),
+            "-d",
+            classes,
+            *sources.glob("*.java"),
+        ],
+        output,
+    )
+
+
+def _build_go(output: Path) -> None:
+    cache = _OUTPUT / "go-cache"
+    _run(
+        ["go", "build", "-trimpath", "-modcacherw", "-o", output / "driver", "."],
+        _SOURCES / "go",
+        GOMODCACHE=str(cache / "modules"),
+        GOCACHE=str(cache / "build"),
+    )
+
+
+def _build_node(output: Path) -> None:
+    for source in (_SOURCES / "node").iterdir():
+        shutil.copy(source, output)
+    _run(
+        ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", _OUTPUT / "npm-cache"], output
+    )
