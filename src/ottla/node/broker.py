@@ -9,44 +9,29 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import threading
 from collections.abc import Callable
 
-from ottla.controller.changes import (
-    BrokerConfigChanged,
-    Change,
-    PartitionsAdded,
-    PartitionsChanged,
-    TopicConfigChanged,
-    TopicCreated,
-    TopicDeleted,
-)
-from ottla.controller.cluster import TopicImage
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.znode_formats import EndPoint
 from ottla.coordination.client import LocalCoordination
-from ottla.coordination.txn_log import SyncTicket as CoordinationTicket
 from ottla.log.directory import LogDirectory
 from ottla.log.files import Files, Lock, SystemFiles
-from ottla.log.flusher import Flusher, Round
-from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock, SystemClock
-from ottla.model.configs import TopicConfig
 from ottla.model.errors import Refused
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
-from ottla.model.topics import TopicPartition
+from ottla.node.hosting import Hosting
+from ottla.node.housekeeping import Housekeeping
 from ottla.node.settings import BrokerSettings
+from ottla.node.sync_rounds import SyncRounds
 from ottla.node.workers import Workers
-from ottla.replica.events import Event
-from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.kafka import KafkaApplication
-from ottla.server.parking import Parking, ParkingKey
+from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor, SocketOptions
 from ottla.server.services import Services
 
@@ -55,8 +40,6 @@ log = logging.getLogger(__name__)
 _LOCK = ".lock"
 _COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
-_HOUSEKEEPING_MS = 30_000
-_RETENTION_SLICE = 256  # partitions looked at in one turn
 
 
 class BrokerFailed(RuntimeError):
@@ -88,12 +71,6 @@ class Broker:
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
-        self._doomed: list[PartitionLog] = []  # of deleted topics; their files go when no sync uses them
-        self._round_over = threading.Event()  # set while no sync round of logs is running
-        self._round_over.set()
-        self._coordination_syncs = False  # a round of the znode log is under way
-        self._changed_since_checkpoint = False
-        self._sync_time = self.metrics.histogram("log.sync_round.time")
 
     # -- starting ------------------------------------------------------------------------------------------
 
@@ -115,17 +92,26 @@ class Broker:
             self._coordination, self.clock, self.settings.config, self.settings.node_id
         )
         self._await(self._controller.start)
+        self._rounds = SyncRounds(
+            self._coordination, self.partitions, self._syncer, self.clock, self.metrics, self._fail
+        )
+        self._hosting = Hosting(
+            self._controller, self.partitions, self._directories, self._rounds, self._parking, self.clock
+        )
         self._open_directories()
-        self._flusher = Flusher()
         if not all(directory.was_clean for directory in self._directories):
             self._await(self._controller.raise_leader_epochs)
-        for topic in list(self._controller.image.topics.values()):
-            self._host(topic, 0)
-        self._controller.on_change.append(self._changed)
+        self._hosting.host_all()
+        self._controller.on_change.append(self._hosting.follow)
         self._services = self._make_services()
         self._open_listeners()
-        self._reactor.turn_hooks += [self._parking.settle, self._start_syncs, self._parking.settle]
-        self._reactor.timers.set(self.clock.monotonic_ms() + _HOUSEKEEPING_MS, self._keep_house)
+        self._housekeeping = self._make_housekeeping()
+        self._reactor.turn_hooks += [
+            self._parking.settle,
+            self._hosting.delete_doomed,
+            self._rounds.start,
+            self._parking.settle,
+        ]
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
 
@@ -152,11 +138,6 @@ class Broker:
 
     def _open_directories(self) -> None:
         image = self._controller.image
-
-        def config_of(topic: str) -> TopicConfig:
-            known = image.topics.get(topic)
-            return self._controller.config.topic_config(known.configs if known is not None else {})
-
         for path in self.settings.log_dirs:
             self._directories.append(
                 LogDirectory(
@@ -164,15 +145,10 @@ class Broker:
                     self._files,
                     cluster_id=image.cluster_id,
                     node_id=self.settings.node_id,
-                    config_of=config_of,
+                    config_of=self._hosting.config_of,
                     now_ms=self.clock.wall_ms(),
                 )
             )
-        for directory in self._directories:
-            for partition, topic_id in list(directory.topic_ids.items()):
-                if topic_id not in image.topics_by_id:
-                    log.info("%s is left from a deleted topic and is removed", partition)
-                    directory.delete(partition, self.clock.wall_ms(), delay_ms=0)
 
     def _make_services(self) -> Services:
         return Services(
@@ -191,6 +167,19 @@ class Broker:
                 self.settings.config.integer("max.incremental.fetch.session.cache.slots")
             ),
             offload_read=self._reader,
+            fetch_bytes_max=self.settings.config.integer("fetch.max.bytes"),
+        )
+
+    def _make_housekeeping(self) -> Housekeeping:
+        return Housekeeping(
+            self._reactor,
+            self.clock,
+            self._hosting,
+            self.partitions,
+            self._directories,
+            self._rounds.flusher,
+            self._syncer,
+            self._reader,
         )
 
     def _open_listeners(self) -> None:
@@ -204,213 +193,11 @@ class Broker:
         endpoints = [EndPoint(each.name, each.host, each.port, each.security_protocol) for each in advertised]
         self._await(lambda done: self._controller.register_broker(endpoints, self.settings.rack, done))
 
-    # -- partitions come and go ----------------------------------------------------------------------------
-
-    def _changed(self, change: Change) -> None:
-        """The cluster changed durably: this broker follows."""
-        match change:
-            case TopicCreated(topic):
-                self._host(topic, 0)
-            case PartitionsAdded(topic, first_partition):
-                self._host(topic, first_partition)
-            case TopicDeleted(topic):
-                self._drop(topic)
-            case TopicConfigChanged(topic):
-                self._reconfigure(topic)
-            case BrokerConfigChanged():
-                for topic in self._controller.image.topics.values():
-                    self._reconfigure(topic)
-            case PartitionsChanged(partitions):
-                for topic, index in partitions:
-                    partition = self.partitions.with_id(topic.id, index)
-                    if partition is not None:
-                        partition.leader_epoch = topic.partitions[index].leader_epoch
-            case _:
-                pass
-
-    def _host(self, topic: TopicImage, first: int) -> None:
-        config = self._controller.config.topic_config(topic.configs)
-        for index in range(first, len(topic.partitions)):
-            image = topic.partitions[index]
-            if self.settings.node_id not in image.replicas:
-                continue
-            place = TopicPartition(topic.name, index)
-            try:
-                partition_log = self._find_log(place, topic) or self._create_log(place, topic, config)
-            except OSError as error:
-                log.error("%s stays offline, its files cannot be made: %s", place, error)
-                continue
-            if partition_log is None:
-                continue
-            partition = Partition(
-                topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled
-            )
-            partition.in_sync_count = len(image.isr)
-            partition.replica_count = len(image.replicas)
-            self.partitions.add(partition)
-
-    def _find_log(self, place: TopicPartition, topic: TopicImage) -> PartitionLog | None:
-        for directory in self._directories:
-            if place in directory.logs and directory.topic_ids.get(place) == topic.id:
-                return directory.logs[place]
-        return None
-
-    def _create_log(
-        self, place: TopicPartition, topic: TopicImage, config: TopicConfig
-    ) -> PartitionLog | None:
-        now_ms = self.clock.wall_ms()
-        for directory in self._directories:
-            if place in directory.failed:
-                return None  # it is there, but cannot be read: a person must look, and nothing replaces it
-            if place in directory.logs and place not in directory.topic_ids:
-                return directory.create(place, topic.id, config, now_ms)  # found without an id: it is ours
-            if place in directory.logs:
-                self._round_over.wait()  # of the topic's earlier life, and perhaps being synced right now
-                self._delete_log(directory, place)
-        directory = min(self._directories, key=lambda each: len(each.logs))
-        created = directory.create(place, topic.id, config, now_ms)
-        self._flusher.mark_dirty(created)
-        return created
-
-    def _drop(self, topic: TopicImage) -> None:
-        for index in range(len(topic.partitions)):
-            for directory in self._directories:
-                if (place := TopicPartition(topic.name, index)) in directory.failed:
-                    self._delete_log(directory, place)
-            partition = self.partitions.remove(topic.id, index)
-            if partition is None:
-                continue
-            partition.gone()
-            self._parking.notify_gone(topic.id, index)
-            self._flusher.forget(partition.log)
-            self._doomed.append(partition.log)
-        self._delete_doomed()
-
-    def _delete_doomed(self) -> None:
-        """Files of deleted topics go, unless a sync round may be using them; then after it."""
-        if self._flusher.is_busy:
-            return
-        while self._doomed:
-            place = self._doomed.pop()
-            for directory in self._directories:
-                if directory.logs.get(place.topic_partition) is place:
-                    self._delete_log(directory, place.topic_partition)
-
-    def _delete_log(self, directory: LogDirectory, place: TopicPartition) -> None:
-        delay_ms = 0
-        if (deleted := directory.logs.get(place)) is not None:
-            delay_ms = deleted.config.file_delete_delay_ms
-            self._flusher.forget(deleted)
-        try:
-            directory.delete(place, self.clock.wall_ms(), delay_ms)
-        except OSError as error:
-            log.error("the files of %s cannot be removed, do it by hand: %s", place, error)
-
-    def _reconfigure(self, topic: TopicImage) -> None:
-        config = self._controller.config.topic_config(topic.configs)
-        for index in range(len(topic.partitions)):
-            partition = self.partitions.with_id(topic.id, index)
-            if partition is not None and partition.config is not config:
-                partition.set_config(config)
-                partition.advance()
-                if partition.log.durable:
-                    self._flusher.mark_dirty(partition.log)  # what was written before it was
-
-    # -- in every turn -------------------------------------------------------------------------------------
-
-    def _signalled(self, partition: Partition, event: Event) -> None:
-        self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
-        if event is Event.LOG_START:
-            self._changed_since_checkpoint = True
-        elif event is Event.LOG_END:
-            self._changed_since_checkpoint = True
-            if partition.log.durable or partition.log.sync_is_due(self.clock.monotonic_ms()):
-                self._flusher.mark_dirty(partition.log)
-
-    def _start_syncs(self) -> None:
-        if not self._flusher.is_busy:
-            if self._doomed:
-                self._delete_doomed()
-            sync_round = self._flusher.next_round(self.clock.monotonic_ms())
-            if sync_round is not None:
-                self._run_round(sync_round)
-        ticket = self._coordination.begin_sync()
-        if ticket is not None:
-            self._coordination_syncs = True
-            self._syncer(ticket.run, lambda error: self._coordination_synced(ticket, error))
-
-    def _run_round(self, sync_round: Round) -> None:
-        self._round_over.clear()
-        began_us = self.clock.monotonic_us()
-
-        def run() -> None:
-            try:
-                sync_round.run()
-            finally:
-                self._round_over.set()
-
-        def finished(error: BaseException | None) -> None:
-            if error is not None:
-                self._fail(error)
-                return
-            self._sync_time.observe_us(self.clock.monotonic_us() - began_us)
-            for synced in self._flusher.finish(sync_round):
-                partition = self.partitions.of_log(synced)
-                if partition is not None:
-                    partition.advance()
-
-        self._syncer(run, finished)
-
-    def _coordination_synced(self, ticket: CoordinationTicket, error: BaseException | None) -> None:
-        self._coordination_syncs = False
-        if error is not None:
-            self._fail(error)
-        else:
-            self._coordination.finish_sync(ticket)
-
     def _fail(self, error: BaseException) -> None:
         """A sync failed: what the disk holds is not known any more, so nothing further is promised."""
         log.critical("the disk did not take what was written: %s", error)
         self._failure = self._failure or error
         self._reactor.stop()
-
-    def _keep_house(self) -> None:
-        """Retention and deferred deletions, rarely; checkpoints when something changed."""
-        self._reactor.timers.set(self.clock.monotonic_ms() + _HOUSEKEEPING_MS, self._keep_house)
-        self._apply_retention(list(self.partitions), 0)
-        for directory in self._directories:
-            removal = directory.take_due_deletions(self.clock.wall_ms())
-            if removal is not None:
-                self._reader(removal.run, self._removed)
-            if self._changed_since_checkpoint:
-                writes = directory.begin_checkpoint(self._high_watermarks(directory))
-                self._syncer(writes.run, self._checkpointed)
-        self._changed_since_checkpoint = False
-
-    def _apply_retention(self, partitions: list[Partition], first: int) -> None:
-        """A slice per turn, so that ten thousand partitions do not hold up a request."""
-        now_ms = self.clock.wall_ms()
-        for partition in partitions[first : first + _RETENTION_SLICE]:
-            if not partition.deleted and partition.log.apply_retention(now_ms, partition.high_watermark):
-                self._changed_since_checkpoint = True
-                self._flusher.mark_dirty(partition.log)
-        if first + _RETENTION_SLICE < len(partitions):
-            self._reactor.post(lambda: self._apply_retention(partitions, first + _RETENTION_SLICE))
-
-    def _removed(self, error: BaseException | None) -> None:
-        if error is not None:
-            log.error("deleted files could not be removed: %s", error)
-
-    def _checkpointed(self, error: BaseException | None) -> None:
-        if error is not None:
-            log.error("a checkpoint could not be written; the next start reads more than it must: %s", error)
-
-    def _high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
-        return {
-            partition.log.topic_partition: partition.high_watermark
-            for partition in self.partitions
-            if directory.logs.get(partition.log.topic_partition) is partition.log
-        }
 
     # -- running and stopping ------------------------------------------------------------------------------
 
@@ -443,7 +230,7 @@ class Broker:
         reactor.stop_reading()
         deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS_MAX
         reactor.turn(0)
-        while (self._flusher.is_busy or self._coordination_syncs) and self._failure is None:
+        while self._rounds.is_busy and self._failure is None:
             reactor.turn(100)
         self._parking.expire_all()
         while reactor.answers_outstanding and self.clock.monotonic_ms() < deadline_ms:
@@ -455,7 +242,7 @@ class Broker:
         self._reader.stop()
         try:
             for directory in self._directories:
-                directory.close(self._high_watermarks(directory))
+                directory.close(self._hosting.high_watermarks(directory))
             self._coordination.close()
         except OSError as error:
             self._fail(error)

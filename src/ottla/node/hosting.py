@@ -1,0 +1,205 @@
+"""The partitions this broker holds, kept in step with the cluster: logs are made, reconfigured and deleted.
+
+Follows the controller's changes after they are durable. A partition whose files cannot be read or made stays
+offline; the others serve.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.controller.changes import (
+    BrokerConfigChanged,
+    Change,
+    PartitionsAdded,
+    PartitionsChanged,
+    TopicConfigChanged,
+    TopicCreated,
+    TopicDeleted,
+)
+from ottla.controller.cluster import TopicImage
+from ottla.controller.controller import Controller
+from ottla.log.directory import LogDirectory
+from ottla.log.partition_log import PartitionLog
+from ottla.model.clock import Clock
+from ottla.model.configs import TopicConfig, stored_topic_config
+from ottla.model.topics import TopicPartition
+from ottla.node.sync_rounds import SyncRounds
+from ottla.replica.events import Event
+from ottla.replica.partition import Partition
+from ottla.replica.partitions import Partitions
+from ottla.server.parking import Parking, ParkingKey
+
+log = logging.getLogger(__name__)
+
+
+class Hosting:
+    def __init__(
+        self,
+        controller: Controller,
+        partitions: Partitions,
+        directories: list[LogDirectory],
+        rounds: SyncRounds,
+        parking: Parking,
+        clock: Clock,
+    ) -> None:
+        self.changed_since_checkpoint = False
+        self._controller = controller
+        self._partitions = partitions
+        self._directories = directories
+        self._rounds = rounds
+        self._flusher = rounds.flusher
+        self._parking = parking
+        self._clock = clock
+        self._doomed: list[PartitionLog] = []  # of deleted topics; their files go when no sync uses them
+
+    # -- following the cluster -------------------------------------------------------------------------------
+
+    def host_all(self) -> None:
+        """At start: every partition of ours gets its log; logs that belong to no topic any more go."""
+        image = self._controller.image
+        for directory in self._directories:
+            for place, topic_id in list(directory.topic_ids.items()):
+                if topic_id not in image.topics_by_id:
+                    log.info("%s is left from a deleted topic and is removed", place)
+                    directory.delete(place, self._clock.wall_ms(), delay_ms=0)
+        for topic in list(image.topics.values()):
+            self._host(topic, 0)
+
+    def follow(self, change: Change) -> None:
+        match change:
+            case TopicCreated(topic):
+                self._host(topic, 0)
+            case PartitionsAdded(topic, first_partition):
+                self._host(topic, first_partition)
+            case TopicDeleted(topic):
+                self._drop(topic)
+            case TopicConfigChanged(topic):
+                self._reconfigure(topic)
+            case BrokerConfigChanged():
+                for topic in self._controller.image.topics.values():
+                    self._reconfigure(topic)
+            case PartitionsChanged(partitions):
+                for topic, index in partitions:
+                    partition = self._partitions.with_id(topic.id, index)
+                    if partition is not None:
+                        partition.leader_epoch = topic.partitions[index].leader_epoch
+            case _:
+                pass
+
+    def _host(self, topic: TopicImage, first: int) -> None:
+        config = self.config_of(topic.name)
+        for index in range(first, len(topic.partitions)):
+            image = topic.partitions[index]
+            if self._controller.broker_id not in image.replicas:
+                continue
+            place = TopicPartition(topic.name, index)
+            try:
+                partition_log = self._find_log(place, topic) or self._create_log(place, topic, config)
+            except OSError as error:
+                log.error("%s stays offline, its files cannot be made: %s", place, error)
+                continue
+            if partition_log is None:
+                continue
+            partition = Partition(
+                topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled
+            )
+            partition.in_sync_count = len(image.isr)
+            partition.replica_count = len(image.replicas)
+            self._partitions.add(partition)
+
+    def config_of(self, topic: str) -> TopicConfig:
+        """A stored setting that no longer holds is left out and named; the topic serves without it."""
+        known = self._controller.image.topics.get(topic)
+        overrides = known.configs if known is not None else {}
+        config, problems = stored_topic_config(overrides, self._controller.config)
+        for problem in problems:
+            log.error("topic %s: %s", topic, problem)
+        return config
+
+    def _reconfigure(self, topic: TopicImage) -> None:
+        config = self.config_of(topic.name)
+        for index in range(len(topic.partitions)):
+            partition = self._partitions.with_id(topic.id, index)
+            if partition is not None and partition.config is not config:
+                partition.set_config(config)
+                partition.advance()
+                if partition.log.durable:
+                    self._flusher.mark_dirty(partition.log)  # what was written before it was
+
+    # -- logs ------------------------------------------------------------------------------------------------
+
+    def _find_log(self, place: TopicPartition, topic: TopicImage) -> PartitionLog | None:
+        for directory in self._directories:
+            if place in directory.logs and directory.topic_ids.get(place) == topic.id:
+                return directory.logs[place]
+        return None
+
+    def _create_log(
+        self, place: TopicPartition, topic: TopicImage, config: TopicConfig
+    ) -> PartitionLog | None:
+        now_ms = self._clock.wall_ms()
+        for directory in self._directories:
+            if place in directory.failed:
+                return None  # it is there, but cannot be read: a person must look, and nothing replaces it
+            if place in directory.logs and place not in directory.topic_ids:
+                return directory.create(place, topic.id, config, now_ms)  # found without an id: it is ours
+            if place in directory.logs:
+                self._rounds.wait_for_logs()  # of the topic's earlier life, perhaps being synced right now
+                self._delete_log(directory, place)
+        directory = min(self._directories, key=lambda each: len(each.logs))
+        created = directory.create(place, topic.id, config, now_ms)
+        self._flusher.mark_dirty(created)
+        return created
+
+    def _drop(self, topic: TopicImage) -> None:
+        for index in range(len(topic.partitions)):
+            place = TopicPartition(topic.name, index)
+            for directory in self._directories:
+                if place in directory.failed:
+                    self._delete_log(directory, place)
+            partition = self._partitions.remove(topic.id, index)
+            if partition is None:
+                continue
+            partition.gone()
+            self._parking.notify_gone(topic.id, index)
+            self._flusher.forget(partition.log)
+            self._doomed.append(partition.log)
+
+    def delete_doomed(self) -> None:
+        """In every turn: files of deleted topics go, unless a sync round may be using them; then after it."""
+        if not self._doomed or self._flusher.is_busy:
+            return
+        doomed, self._doomed = self._doomed, []
+        for each in doomed:
+            for directory in self._directories:
+                if directory.logs.get(each.topic_partition) is each:
+                    self._delete_log(directory, each.topic_partition)
+
+    def _delete_log(self, directory: LogDirectory, place: TopicPartition) -> None:
+        delay_ms = 0
+        if (deleted := directory.logs.get(place)) is not None:
+            delay_ms = deleted.config.file_delete_delay_ms
+            self._flusher.forget(deleted)
+        try:
+            directory.delete(place, self._clock.wall_ms(), delay_ms)
+        except OSError as error:
+            log.error("the files of %s cannot be removed, do it by hand: %s", place, error)
+
+    # -- what happens in partitions --------------------------------------------------------------------------
+
+    def _signalled(self, partition: Partition, event: Event) -> None:
+        self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
+        if event is Event.LOG_START:
+            self.changed_since_checkpoint = True
+        elif event is Event.LOG_END:
+            self.changed_since_checkpoint = True
+            if partition.log.durable or partition.log.sync_is_due(self._clock.monotonic_ms()):
+                self._flusher.mark_dirty(partition.log)
+
+    def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
+        return {
+            partition.log.topic_partition: partition.high_watermark
+            for partition in self._partitions
+            if directory.logs.get(partition.log.topic_partition) is partition.log
+        }

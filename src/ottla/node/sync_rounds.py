@@ -1,0 +1,88 @@
+"""Group commit at work: one sync round of the logs and one of the znode log at a time, in the sync worker.
+
+`start` runs in every turn and never waits. What became durable moves the high watermarks and frees answers
+back on the owner's thread. A sync that fails ends the broker: nothing is known of the disk any more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ottla.coordination.client import LocalCoordination
+from ottla.coordination.txn_log import SyncTicket
+from ottla.log.flusher import Flusher, Round
+from ottla.model.clock import Clock
+from ottla.model.metrics import Registry
+from ottla.node.workers import Workers
+from ottla.replica.partitions import Partitions
+
+
+class SyncRounds:
+    def __init__(
+        self,
+        coordination: LocalCoordination,
+        partitions: Partitions,
+        worker: Workers,
+        clock: Clock,
+        metrics: Registry,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self.flusher = Flusher()
+        self._coordination = coordination
+        self._partitions = partitions
+        self._worker = worker
+        self._clock = clock
+        self._fail = fail
+        self._coordination_syncs = False  # a round of the znode log is under way
+        self._logs_idle = threading.Event()  # set while no round of the logs is running
+        self._logs_idle.set()
+        self._time = metrics.histogram("log.sync_round.time")
+
+    @property
+    def is_busy(self) -> bool:
+        return self.flusher.is_busy or self._coordination_syncs
+
+    def wait_for_logs(self) -> None:
+        """Blocks until no worker touches a log's files: only for what can neither wait nor overtake it."""
+        self._logs_idle.wait()
+
+    def start(self) -> None:
+        """Begins what is due; called once in every turn."""
+        if not self.flusher.is_busy:
+            sync_round = self.flusher.next_round(self._clock.monotonic_ms())
+            if sync_round is not None:
+                self._run(sync_round)
+        ticket = self._coordination.begin_sync()
+        if ticket is not None:
+            self._coordination_syncs = True
+            self._worker(ticket.run, lambda error: self._coordination_synced(ticket, error))
+
+    def _run(self, sync_round: Round) -> None:
+        self._logs_idle.clear()
+        began_us = self._clock.monotonic_us()
+
+        def run() -> None:
+            try:
+                sync_round.run()
+            finally:
+                self._logs_idle.set()
+
+        def finished(error: BaseException | None) -> None:
+            if error is not None:
+                self._fail(error)
+                return
+            self._time.observe_us(self._clock.monotonic_us() - began_us)
+            for synced in self.flusher.finish(sync_round):
+                partition = self._partitions.of_log(synced)
+                if partition is not None:
+                    partition.advance()
+
+        self._worker(run, finished)
+
+    def _coordination_synced(self, ticket: SyncTicket, error: BaseException | None) -> None:
+        self._coordination_syncs = False
+        if error is not None:
+            self._fail(error)
+        else:
+            self._coordination.finish_sync(ticket)
