@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from calls import (
@@ -20,6 +22,7 @@ from calls import (
     topic_id_of,
     values_in,
 )
+from in_process import running_broker
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId
 from ottla.protocol.messages.delete_records import (
@@ -196,6 +199,17 @@ def test_a_batch_larger_than_any_limit_is_given(client: WireClient) -> None:
     append(client, topic, value)
     (data,) = fetch(client, topic, at(0, bytes_max=1))
     assert values_in(data) == [value]
+
+
+def test_the_brokers_limit_bounds_an_answer_whatever_the_client_asks_for(tmp_path: Path) -> None:
+    settings = {"fetch.max.bytes": "1024"}
+    with running_broker(tmp_path, settings) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        for _ in range(10):
+            append(client, topic, b"x" * 400)
+        (data,) = fetch(client, topic, at(0))
+        assert len(values_in(data)) == 2
+        assert len(data.records) == 1024
 
 
 def test_reading_goes_on_over_segments(client: WireClient) -> None:

@@ -44,6 +44,7 @@ class Services:
     producer_ids: ProducerIds
     fetch_sessions: FetchSessions
     offload_read: Offload  # for reads that would wait for the disk
+    fetch_bytes_max: int  # fetch.max.bytes: of one answer, whatever the client asks for
     announced: tuple[ApiVersion, ...] = ()  # what ApiVersions tells, once the routes are known
 
     @property

@@ -43,15 +43,14 @@ def _describe(
         return DescribeConfigsResult(
             refusal.code, refusal.text, resource.resource_type, resource.resource_name
         )
-    keys = resource.configuration_keys
-    wanted = None if keys is None else set(keys)
+    wanted = set(resource.configuration_keys or ())
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=[
             _setting(exchange.request, setting)
             for setting in described
-            if wanted is None or setting.setting.name in wanted
+            if not wanted or setting.setting.name in wanted
         ],
     )
 

@@ -1,7 +1,8 @@
 """DescribeTopicPartitions 0: topics page by page (KIP-966), for clusters whose Metadata would be too large.
 
-Topics come in order of name; `response_partition_limit` (at most 2,000) bounds a page and the cursor says
-where the next one starts. An empty list of topics means all of them.
+Topics come in order of name; `response_partition_limit` and `max.request.partition.size.limit` bound a page,
+which has at least one partition, and the cursor says where the next one starts. An empty list of topics means
+all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ottla.controller.cluster import TopicImage
-from ottla.model.errors import ErrorCode, Malformed
+from ottla.model.errors import ErrorCode
 from ottla.model.topics import INTERNAL_TOPICS, topic_name_problem
 from ottla.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -25,19 +26,21 @@ from ottla.server.exchange import Exchange
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
-_PARTITIONS_PER_PAGE_MAX = 2_000  # Kafka's max.request.partition.size.limit
-
 
 def handle(
     exchange: Exchange[DescribeTopicPartitionsRequest], services: Services
 ) -> DescribeTopicPartitionsResponse:
     request = exchange.request
-    if request.response_partition_limit < 1:
-        raise Malformed(
-            f"DescribeTopicPartitions asks for pages of {request.response_partition_limit} partitions"
-        )
-    left = min(request.response_partition_limit, _PARTITIONS_PER_PAGE_MAX)
+    partitions_max = services.broker_config.integer("max.request.partition.size.limit")
+    left = max(1, min(request.response_partition_limit, partitions_max))
     start = request.cursor
+    if start is not None and start.partition_index < 0:
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(ErrorCode.INVALID_REQUEST, topic.name)
+                for topic in request.topics
+            ]
+        )
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in _names(exchange, services, start):
         if left == 0:

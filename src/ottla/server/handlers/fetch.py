@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from ottla.log.files import FileRange
 from ottla.model.errors import ErrorCode, Refused
-from ottla.model.limits import FETCH_BYTES_MAX
 from ottla.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -94,7 +93,7 @@ def _is_enough(reading: _Reading, request: FetchRequest) -> bool:
 def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Services) -> _Reading:
     request = exchange.request
     reading = _Reading()
-    left = min(request.max_bytes, FETCH_BYTES_MAX)
+    left = min(request.max_bytes, services.fetch_bytes_max)
     for followed in fetching.followed:
         try:
             partition = _find(exchange, followed, services)
