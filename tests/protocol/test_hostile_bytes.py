@@ -11,7 +11,7 @@ import tracemalloc
 import pytest
 
 from ottla.model.errors import Malformed
-from ottla.model.limits import ARRAY_ELEMENTS_MAX, TAGGED_FIELDS_MAX
+from ottla.model.limits import ARRAY_ELEMENTS_MAX, REQUEST_ELEMENTS_MAX, TAGGED_FIELDS_MAX
 from ottla.protocol.apis import APIS, FETCH, METADATA
 from ottla.protocol.codec import decode, encode_bytes, is_flexible
 from ottla.protocol.fields import Message
@@ -124,12 +124,12 @@ def test_a_count_alone_allocates_nothing(message_type: type[Message], version: i
 
 def test_elements_of_all_arrays_of_a_message_have_one_limit() -> None:
     """Many nested arrays of the smallest elements would else turn a frame into a hundred times its size."""
-    names = 300_000
+    names = 30_000
     topic = b"\x02a" + write_uvarint(names + 1) + struct.pack(">i", 1) * names + b"\0"
     data = struct.pack(">iiib", 0, 0, 0, 0) + bytes(8)  # replica id to session epoch
     forgotten = write_uvarint(5) + topic * 4
     body = bytes(4) + data + b"\x01" + forgotten + b"\x01\0"
-    with pytest.raises(Malformed, match=r"forgotten_topics_data\.partitions.*1000000 elements"):
+    with pytest.raises(Malformed, match=r"forgotten_topics_data\.partitions.*more than one message"):
         decode(FetchRequest, 12, body)
 
 
@@ -145,7 +145,7 @@ def test_too_many_tagged_fields_are_refused_unread(count: int) -> None:
 def test_tagged_fields_of_all_structs_of_a_message_have_one_limit() -> None:
     """Skipping one takes no memory, but time."""
     topic = b"\x02t" + write_uvarint(TAGGED_FIELDS_MAX) + bytes(2 * TAGGED_FIELDS_MAX)
-    topics = ARRAY_ELEMENTS_MAX // TAGGED_FIELDS_MAX
+    topics = REQUEST_ELEMENTS_MAX // TAGGED_FIELDS_MAX
     with pytest.raises(Malformed, match=r"topics at byte .*tagged fields are more than"):
         decode(MetadataRequest, 9, write_uvarint(topics + 1) + topic * topics + bytes(4))
 

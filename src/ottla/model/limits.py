@@ -44,6 +44,11 @@ RECEIVE_BYTES = 64 * KIB
 ARRAY_ELEMENTS_MAX = 1_000_000
 """Elements of all arrays of one message; they must also fit the bytes that remain (CVE-2026-111108)."""
 
+REQUEST_ELEMENTS_MAX = 100_000
+"""The same for requests, which one thread answers: ten per partition of the largest broker we build for, and
+already a second of work. Two megabytes of empty names would else stop everybody for ten.
+"""
+
 TAGGED_FIELDS_MAX = 10_000
 """Unknown tagged fields of one struct; they are skipped, not kept (CVE-2026-111115)."""
 
@@ -58,6 +63,11 @@ PARTITIONS_PER_TOPIC_CREATE_MAX = 20_000
 
 FETCH_SESSIONS_MAX = 1_000
 """`max.incremental.fetch.session.cache.slots`, Kafka's default."""
+
+FETCH_SESSION_PARTITIONS_MAX = 300_000
+"""Partitions that all fetch sessions follow together, some 300 bytes each: thirty fetchers of everything on
+the largest broker we build for.
+"""
 
 FETCH_BYTES_MAX = 55 * MIB
 """`fetch.max.bytes`, Kafka's default: one answer, whatever the client asks for."""

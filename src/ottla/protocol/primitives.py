@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from ottla.model.limits import ARRAY_ELEMENTS_MAX, STRING_BYTES_MAX, TAGGED_FIELDS_MAX
+from ottla.model.limits import STRING_BYTES_MAX, TAGGED_FIELDS_MAX
 
 Buffer: TypeAlias = bytes | memoryview
 """What is decoded: a frame, or bytes from a file."""
@@ -88,7 +88,7 @@ def refuse_count(count: int, remaining: int) -> NoReturn:
         raise ValueError(f"an array of {count} elements is not valid here")
     raise ValueError(
         f"an array of {count} elements does not fit the {remaining} bytes that remain,"
-        f" or the {ARRAY_ELEMENTS_MAX} elements that one message may have"
+        " or is more than one message may have"
     )
 
 

@@ -10,7 +10,7 @@ import codecs
 import struct
 from typing import Any
 
-from ottla.model.limits import ARRAY_ELEMENTS_MAX
+from ottla.model.limits import ARRAY_ELEMENTS_MAX, REQUEST_ELEMENTS_MAX
 from ottla.protocol import primitives
 from ottla.protocol.fields import (
     Array,
@@ -41,6 +41,11 @@ def has_records(message_type: type[Message], version: int) -> bool:
         return False
 
     return any(carries(field.wire) for field in fields_of(message_type) if field.is_in(version))
+
+
+def elements_max(message_type: type[Message]) -> int:
+    """How many elements all arrays of a message may have together."""
+    return REQUEST_ELEMENTS_MAX if message_type.__name__.endswith("Request") else ARRAY_ELEMENTS_MAX
 
 
 def bytes_min(wire: WireType, version: int, flexible: bool) -> int:
@@ -97,7 +102,7 @@ class ReaderSource:
                 # One copy makes every string that follows cheaper, and lets go of the frame.
                 source.line("if type(data) is not bytes: data = bytes(data)")
             source.line("size = len(data)")
-            source.line(f"left = {ARRAY_ELEMENTS_MAX}")
+            source.line(f"left = {elements_max(message_type)}")
             message = self._struct(message_type)
             self._flush()
             source.line(f"return {message}, pos")

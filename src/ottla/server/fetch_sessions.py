@@ -1,7 +1,8 @@
 """Incremental fetch sessions (KIP-227): what a consumer reads is said once, then only what changes.
 
-A session remembers the partitions of a fetcher and what each answer told it last. Slots are few; a session
-that was not used for a while gives way to a new one, and a fetcher without a slot works without a session.
+A session remembers the partitions of a fetcher and what each answer told it last. Slots are few, and so are
+the partitions that all sessions may follow; a session that was not used for a while gives way to a new one,
+and a fetcher without a slot works without a session.
 Bookkeeping only: reading is the fetch handler's work.
 """
 
@@ -11,6 +12,7 @@ import random
 from collections.abc import Iterable
 
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.limits import FETCH_SESSION_PARTITIONS_MAX
 from ottla.model.topics import TopicId
 from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
@@ -95,6 +97,7 @@ class FetchSessions:
     def __init__(self, slots: int, seed: int | None = None) -> None:
         self._slots = slots
         self._sessions: dict[int, FetchSession] = {}  # least recently used first
+        self._followed = 0  # partitions of all sessions
         self._random = random.Random(seed)
 
     def __len__(self) -> int:
@@ -103,30 +106,41 @@ class FetchSessions:
     def open(self, request: FetchRequest, version: int, now_ms: int) -> Fetching:
         """Raises Refused when the request names a session that is not as it thinks."""
         by_id = version >= 13
+        asked = _asked(request, by_id)
         if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
-            followed = _asked(request, by_id)
-            if request.session_epoch == FINAL_EPOCH or not followed:
-                return Fetching(followed.values(), None, incremental=False)
-            session = self._new(by_id, now_ms)
-            if session is not None:
-                session.partitions = followed
-            return Fetching(followed.values(), session, incremental=False)
+            self._end(request.session_id)
+            session = None
+            if request.session_epoch == INITIAL_EPOCH and asked:
+                session = self._new(by_id, now_ms, asked)
+            return Fetching(asked.values(), session, incremental=False)
         session = self._continue(request, by_id, now_ms)
-        for forgotten in request.forgotten_topics_data:
-            topic = forgotten.topic_id if by_id else forgotten.topic
-            for index in forgotten.partitions:
-                session.partitions.pop((topic, index), None)
-        for key, asked in _asked(request, by_id).items():
-            known = session.partitions.get(key)
-            if known is None:
-                session.partitions[key] = asked
-            else:
-                known.asked = asked.asked
+        self._change(session, request, asked)
         if not session.partitions:
-            del self._sessions[session.id]  # nothing left to read: the client is told session 0
+            self._end(session.id)  # nothing left to read: the client is told session 0
             return Fetching((), None, incremental=True)
         return Fetching(session.partitions.values(), session, incremental=True)
+
+    def _change(
+        self, session: FetchSession, request: FetchRequest, asked: dict[PartitionKey, Followed]
+    ) -> None:
+        partitions = session.partitions
+        count_before = len(partitions)
+        for forgotten in request.forgotten_topics_data:
+            topic = forgotten.topic_id if session.by_id else forgotten.topic
+            for index in forgotten.partitions:
+                partitions.pop((topic, index), None)
+        for key, change in asked.items():
+            known = partitions.setdefault(key, change)
+            known.asked = change.asked
+        self._followed += len(partitions) - count_before
+        if self._followed > FETCH_SESSION_PARTITIONS_MAX:
+            self._end(session.id)  # the fetcher starts over, and will have to do without
+            raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._followed -= len(session.partitions)
 
     def _continue(self, request: FetchRequest, by_id: bool, now_ms: int) -> FetchSession:
         session = self._sessions.pop(request.session_id, None)
@@ -141,19 +155,23 @@ class FetchSessions:
         session.last_used_ms = now_ms
         return session
 
-    def _new(self, by_id: bool, now_ms: int) -> FetchSession | None:
+    def _new(self, by_id: bool, now_ms: int, partitions: dict[PartitionKey, Followed]) -> FetchSession | None:
+        if self._followed + len(partitions) > FETCH_SESSION_PARTITIONS_MAX:
+            return None
         if len(self._sessions) >= self._slots:
             if not self._sessions:
                 return None
             oldest = next(iter(self._sessions.values()))
             if now_ms - oldest.last_used_ms < EVICTION_IDLE_MS:
                 return None
-            del self._sessions[oldest.id]
+            self._end(oldest.id)
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random.randint(1, 2**31 - 1)
         session = FetchSession(session_id, by_id, now_ms)
+        session.partitions = partitions
         self._sessions[session_id] = session
+        self._followed += len(partitions)
         return session
 
 

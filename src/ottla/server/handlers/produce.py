@@ -13,6 +13,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode, Malformed, Refused
+from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.model.topics import INTERNAL_TOPICS, TopicId
 from ottla.protocol.headers import RequestHeader
 from ottla.protocol.messages.produce import (
@@ -104,7 +105,7 @@ def _check(
                 request.size += len(part.batch.body)
                 by_partition.setdefault(partition, []).append(part)
             except Refused as refusal:
-                part.error = refusal
+                part.error = refusal.with_traceback(None)  # which would keep the frame alive
         request.topics.append((topic.name, topic.topic_id, parts))
     return request
 
@@ -113,20 +114,16 @@ def _find(
     exchange: Exchange[ProduceRequest], services: Services, topic: TopicProduceData, index: int
 ) -> Partition:
     if exchange.version >= 13:
-        partition = services.partitions.with_id(topic.topic_id, index)
-        unknown = (
-            ErrorCode.UNKNOWN_TOPIC_ID
-            if topic.topic_id not in services.controller.image.topics_by_id
-            else None
-        )
+        known = services.controller.image.topics_by_id.get(topic.topic_id)
+        if known is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        name, partition = known.name, services.partitions.with_id(topic.topic_id, index)
     else:
-        partition = services.partitions.named(topic.name, index)
-        unknown = None
-    name = partition.topic if partition is not None else topic.name
+        name, partition = topic.name, services.partitions.named(topic.name, index)
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise Refused(unknown or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the broker only")
     return partition
@@ -175,7 +172,7 @@ def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
                 try:
                     duplicate = partition.log.producers.check(header)
                 except Refused as refusal:
-                    part.error = refusal
+                    part.error = refusal.with_traceback(None)
                     continue
             if duplicate is not None:
                 part.base_offset = duplicate.base_offset
@@ -320,6 +317,7 @@ def refuse_old_version(header: RequestHeader, body: memoryview) -> bytes | None:
 def _old_request(body: memoryview) -> tuple[int, list[tuple[bytes, list[int]]]]:
     acks, _timeout_ms, topic_count = struct.unpack_from(">hii", body)
     position = 10
+    left = REQUEST_ELEMENTS_MAX
     topics = []
     for _ in range(topic_count):  # each round reads bytes or raises, so the count alone costs nothing
         (length,) = struct.unpack_from(">h", body, position)
@@ -328,6 +326,9 @@ def _old_request(body: memoryview) -> tuple[int, list[tuple[bytes, list[int]]]]:
         position += len(name)
         (partition_count,) = struct.unpack_from(">i", body, position)
         position += 4
+        left -= 1 + max(0, partition_count)
+        if left < 0:
+            raise Malformed(f"Produce names more than {REQUEST_ELEMENTS_MAX} topics and partitions")
         indexes = []
         for _ in range(partition_count):
             index, size = struct.unpack_from(">ii", body, position)
