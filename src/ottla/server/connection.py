@@ -55,8 +55,9 @@ class PendingAnswer(Protocol):
 class Connection:
     __slots__ = (
         "_file_sent", "_frames", "_out", "_wake", "authenticated", "client_id", "closed", "control",
-        "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms", "listener", "muted",
-        "peer_host", "peer_port", "pending", "principal", "progress_ms", "socket", "software",
+        "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms", "listener",
+        "muted_until_ms", "peer_host", "peer_port", "pending", "principal", "progress_ms", "socket",
+        "software",
     )  # fmt: skip
 
     def __init__(
@@ -82,7 +83,7 @@ class Connection:
         self.software = ""  # client library and version, as ApiVersions said
         self.pending: deque[PendingAnswer] = deque()  # requests in flight, oldest first
         self.interest = 0  # what the poller watches for; kept by the reactor
-        self.muted = False  # throttled: nothing is read until the reactor's timer ends it
+        self.muted_until_ms = 0  # throttled: nothing is read until the reactor's timer makes it 0 again
         self.closed = False
         self.frame_began_ms: int | None = None  # when the unfinished frame began
         self.last_active_ms = now_ms
@@ -148,14 +149,17 @@ class Connection:
     def may_read(self) -> bool:
         """Also while a request blocks: that is how we learn that the peer has left."""
         return not (
-            self._frames or self._out or self.muted or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
+            self._frames
+            or self._out
+            or self.muted_until_ms
+            or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
 
     @property
     def may_handle(self) -> bool:
         return not (
             self._out
-            or self.muted
+            or self.muted_until_ms
             or self.is_blocked
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
@@ -164,7 +168,8 @@ class Connection:
     def may_go_on(self) -> bool:
         """Within a turn, before its answers are sent."""
         return (
-            not (self.closed or self.muted or self.is_blocked) and self._answer_bytes() < ANSWER_BYTES_QUEUED
+            not (self.closed or self.muted_until_ms or self.is_blocked)
+            and self._answer_bytes() < ANSWER_BYTES_QUEUED
         )
 
     @property

@@ -398,16 +398,18 @@ class Reactor:
 
     def mute(self, connection: Connection, for_ms: int) -> None:
         """Throttling (KIP-219): the answer leaves at once, then nothing is read for a while."""
-        if connection.closed or for_ms <= 0:
+        until_ms = self.clock.monotonic_ms() + for_ms
+        if connection.closed or for_ms <= 0 or until_ms <= connection.muted_until_ms:
             return
 
         def unmute() -> None:
-            connection.muted = False
-            self._watch(connection)
+            if connection.muted_until_ms == until_ms:  # and not for longer since
+                connection.muted_until_ms = 0
+                self._watch(connection)
 
-        connection.muted = True
+        connection.muted_until_ms = until_ms
         self._watch(connection)
-        self.timers.set(self.clock.monotonic_ms() + for_ms, unmute)
+        self.timers.set(until_ms, unmute)
 
     # -- closing -------------------------------------------------------------------------------------------
 

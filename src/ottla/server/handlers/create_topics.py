@@ -1,8 +1,8 @@
 """CreateTopics 2-7: new topics; each succeeds or fails by itself.
 
 The answer leaves when the topic is durable and its partitions are there to be used. From 5 on it carries the
-partition count, replication factor and settings, from 7 on the topic id. A name twice in one request is
-refused both times.
+partition count, replication factor and settings (to those who may describe them), from 7 on the topic id. A
+name twice in one request is refused both times.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
         if exchange.abandoned:
             return
         by_name = refused | {result.name: result for result in results}
-        exchange.answer(CreateTopicsResponse(topics=[_result(services, each) for each in by_name.values()]))
+        exchange.answer(CreateTopicsResponse(topics=[_result(exchange, each) for each in by_name.values()]))
 
     services.controller.create_topics(specs, validate_only=request.validate_only, done=created)
 
@@ -58,10 +58,21 @@ def _spec(topic: CreatableTopic) -> TopicSpec:
     )
 
 
-def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
-    configs = None
-    if result.code == ErrorCode.NONE:
-        configs = [
+def _result(exchange: Exchange[CreateTopicsRequest], result: TopicResult) -> CreatableTopicResult:
+    name = result.name or ""
+    if result.code != ErrorCode.NONE:
+        return CreatableTopicResult(name, result.topic_id, result.code, result.text)
+    services = exchange.services
+    if not services.may(exchange.connection, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+        return CreatableTopicResult(
+            name, result.topic_id, topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
+    return CreatableTopicResult(
+        name=name,
+        topic_id=result.topic_id,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+        configs=[
             CreatableTopicConfigs(
                 described.setting.name,
                 described.value,
@@ -70,13 +81,5 @@ def _result(services: Services, result: TopicResult) -> CreatableTopicResult:
                 described.setting.sensitive,
             )
             for described in describe_topic(result.configs, services.broker_config)
-        ]
-    return CreatableTopicResult(
-        name=result.name or "",
-        topic_id=result.topic_id,
-        error_code=result.code,
-        error_message=result.text,
-        num_partitions=result.num_partitions,
-        replication_factor=result.replication_factor,
-        configs=configs,
+        ],
     )

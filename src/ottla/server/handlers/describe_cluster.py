@@ -1,7 +1,8 @@
 """DescribeCluster 0-2: the brokers and the controller.
 
 From 1 on a client says whether it asked for brokers or controllers; only brokers answer here. From 2 on it
-may ask for fenced brokers too; a broker that is registered is never fenced here.
+may ask for fenced brokers too; a broker that is registered is never fenced here. As with Metadata everybody
+may know the brokers; what one may do to the cluster is told to those who may describe it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def handle(exchange: Exchange[DescribeClusterRequest], services: Services) -> De
         )
     operations = _NOT_ASKED
     if request.include_cluster_authorized_operations:
-        operations = services.operations_allowed(exchange.connection, ResourceType.CLUSTER, CLUSTER_NAME)
+        operations = 0
+        if exchange.may(CLUSTER_NAME):
+            operations = services.operations_allowed(exchange.connection, ResourceType.CLUSTER, CLUSTER_NAME)
     image = services.controller.image
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,

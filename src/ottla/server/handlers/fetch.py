@@ -115,17 +115,16 @@ def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Servic
 def _find(exchange: Exchange[FetchRequest], followed: Followed, services: Services) -> Partition:
     topic = followed.topic
     if isinstance(topic, str):
-        partition = services.partitions.named(topic, followed.index)
-        name, unknown = topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        name, partition = topic, services.partitions.named(topic, followed.index)
     else:
-        partition = services.partitions.with_id(topic, followed.index)
         known = services.controller.image.topics_by_id.get(topic)
-        name = known.name if known is not None else ""
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if known is not None else ErrorCode.UNKNOWN_TOPIC_ID
+        if known is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        name, partition = known.name, services.partitions.with_id(topic, followed.index)
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise Refused(unknown)
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if max(exchange.request.replica_id, exchange.request.replica_state.replica_id) >= 0:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has no such follower")
     return partition
