@@ -29,3 +29,11 @@ def admin(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Admin]:
     client = request.param(bootstrap)
     yield client
     client.close()
+
+
+@pytest.fixture
+def python_admin(bootstrap: str) -> Iterator[KafkaPythonAdmin]:
+    """kafka-python's admin client, for what no other one asks."""
+    client = KafkaPythonAdmin(bootstrap)
+    yield client
+    client.close()

@@ -101,14 +101,14 @@ def test_old_alter_configs_replaces_all_settings(bootstrap: str, create_topic: C
     assert eventually(lambda: _settings_of_its_own(admin, topic) == {"segment.ms": "3000000"})
 
 
-def test_old_alter_configs_works_for_kafka_python(bootstrap: str, create_topic: CreateTopic) -> None:
+def test_old_alter_configs_works_for_kafka_python(
+    python_admin: KafkaPythonAdmin, create_topic: CreateTopic
+) -> None:
     """It adds what is set already by itself before it sends the whole."""
-    admin = KafkaPythonAdmin(bootstrap)
     topic = create_topic("replaced", configs={"segment.bytes": "2000000"})
-    admin.replace_topic_configs(topic, {"segment.ms": "3000000"})
+    python_admin.replace_topic_configs(topic, {"segment.ms": "3000000"})
     wanted = {"segment.bytes": "2000000", "segment.ms": "3000000"}
-    assert eventually(lambda: _settings_of_its_own(admin, topic) == wanted)
-    admin.close()
+    assert eventually(lambda: _settings_of_its_own(python_admin, topic) == wanted)
 
 
 def test_validate_only_changes_nothing(admin: Admin, create_topic: CreateTopic) -> None:
@@ -217,9 +217,11 @@ def test_broker_settings_that_may_not_change_so_are_refused(admin: Admin, name: 
     assert refusal.value.code in (ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_CONFIG)
 
 
-def test_topics_are_listed_as_config_resources(bootstrap: str, create_topic: CreateTopic) -> None:
-    admin = KafkaPythonAdmin(bootstrap)
+def test_topics_are_listed_as_config_resources(
+    python_admin: KafkaPythonAdmin, create_topic: CreateTopic
+) -> None:
     topic = create_topic("resource")
-    assert eventually(lambda: topic in admin.config_resources("TOPIC"))
-    assert admin.config_resources("BROKER") == {str(broker) for broker in admin.cluster().brokers}
-    admin.close()
+    assert eventually(lambda: topic in python_admin.config_resources("TOPIC"))
+    assert python_admin.config_resources("BROKER") == {
+        str(broker) for broker in python_admin.cluster().brokers
+    }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compat.admins.kafka_python import KafkaPythonAdmin
+from compat.admins.confluent import ConfluentAdmin
 from compat.broker import CreateTopic
 from compat.cases import QUICK, Lane, few_cases
 from compat.clients.confluent import Confluent
@@ -61,9 +61,7 @@ class TestAtAnOffsetThatIsNotThere:
         """Offsets 5 to 9 exist."""
         topic = create_topic("ranged")
         write(topic, *(b"%d" % i for i in range(10)))
-        admin = KafkaPythonAdmin(bootstrap)
-        admin.delete_records(topic, 0, 5)
-        admin.close()
+        ConfluentAdmin(bootstrap).delete_records(topic, 0, 5)
         return topic
 
     def test_earliest_reads_from_the_beginning(
@@ -229,9 +227,7 @@ def test_watermarks_and_times_are_answered(
     assert consumer.watermarks(0) == (0, 8)
     assert consumer.offset_at(0, start_ms) == 0
     assert consumer.offset_at(0, start_ms + 2001) == 3
-    admin = KafkaPythonAdmin(bootstrap)
-    admin.delete_records(topic, 0, 5)
-    admin.close()
+    ConfluentAdmin(bootstrap).delete_records(topic, 0, 5)
     assert consumer.watermarks(0) == (5, 8)
     assert consumer.offset_at(0, start_ms) == 5
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat.admins.admin import EARLIEST, LATEST, MAX_TIMESTAMP, Admin, Position, refusal_of
+from compat.admins.confluent import ConfluentAdmin
 from compat.admins.kafka_python import KafkaPythonAdmin
 from compat.broker import CreateTopic, unique_name
 from compat.cases import QUICK, Lane, few_cases
@@ -93,9 +94,7 @@ def test_records_are_deleted_from_the_front(admin: Admin, bootstrap: str, ten_re
 @pytest.mark.parametrize("reader", NAMES)
 def test_deleted_records_are_not_read_again(bootstrap: str, ten_records: str, reader: str) -> None:
     """Offset 5 is the second of its batch: readers get the batch and leave its first record out."""
-    admin = KafkaPythonAdmin(bootstrap)
-    admin.delete_records(ten_records, 0, 5)
-    admin.close()
+    ConfluentAdmin(bootstrap).delete_records(ten_records, 0, 5)
     records = CLIENTS[reader].read(bootstrap, ten_records, {0: 5})[0]
     assert [(record.offset, record.value) for record in records] == [(i, b"%d" % i) for i in range(5, 10)]
 
@@ -115,21 +114,18 @@ def test_records_that_are_not_there_cannot_be_deleted(admin: Admin, ten_records:
     assert refusal_of(lambda: admin.delete_records(ten_records, 0, 11)) == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_unknown_partition_has_no_offsets(bootstrap: str) -> None:
-    admin = KafkaPythonAdmin(bootstrap)
-    refusal = refusal_of(lambda: admin.offset(unique_name("nowhere"), 0, LATEST))
-    admin.close()
+def test_unknown_partition_has_no_offsets(python_admin: KafkaPythonAdmin) -> None:
+    refusal = refusal_of(lambda: python_admin.offset(unique_name("nowhere"), 0, LATEST))
     assert refusal == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_log_directories_show_each_partition_and_its_growth(
-    bootstrap: str, create_topic: CreateTopic
+    bootstrap: str, create_topic: CreateTopic, python_admin: KafkaPythonAdmin
 ) -> None:
-    admin = KafkaPythonAdmin(bootstrap)
     topic = create_topic("sized", partitions=2)
 
     def sizes() -> dict[int, int]:
-        [directory] = admin.log_dirs(topic)
+        [directory] = python_admin.log_dirs(topic)
         assert directory["error_code"] == 0
         assert directory["log_dir"]
         assert 0 < directory["usable_bytes"] <= directory["total_bytes"]
@@ -140,7 +136,6 @@ def test_log_directories_show_each_partition_and_its_growth(
 
     assert eventually(lambda: sizes() == {0: 0, 1: 0})
     Confluent().write(bootstrap, topic, 1, [Record("sized", value=bytes(10_000))], QUICK)
-    admin_sizes = sizes()
-    admin.close()
-    assert admin_sizes[0] == 0
-    assert 10_000 < admin_sizes[1] < 11_000
+    grown = sizes()
+    assert grown[0] == 0
+    assert 10_000 < grown[1] < 11_000

@@ -157,19 +157,17 @@ def test_cluster_names_its_brokers_and_controller(admin: Admin, bootstrap: str) 
     assert bootstrap in cluster.brokers.values()
 
 
-def test_topic_partitions_are_described_page_by_page(bootstrap: str) -> None:
-    admin = KafkaPythonAdmin(bootstrap)
+def test_topic_partitions_are_described_page_by_page(python_admin: KafkaPythonAdmin) -> None:
     topic = unique_name("paged")
-    admin.create_topic(topic, 5)
-    assert eventually(lambda: topic in admin.topics())
+    python_admin.create_topic(topic, 5)
+    assert eventually(lambda: topic in python_admin.topics())
     indexes: list[int] = []
     cursor = None
     for _ in range(3):
-        page = admin.describe_by_partition(topic, 2, cursor)
+        page = python_admin.describe_by_partition(topic, 2, cursor)
         [found] = page["topics"]
         assert found["error_code"] == 0
         indexes += [partition["partition_index"] for partition in found["partitions"]]
         cursor = page["next_cursor"]
-    admin.close()
     assert indexes == [0, 1, 2, 3, 4]
     assert cursor is None

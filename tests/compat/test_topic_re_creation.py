@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -77,17 +77,14 @@ class _AioSender:
 
 
 @pytest.fixture
-def re_create(bootstrap: str) -> Iterator[Callable[[str], None]]:
-    admin = KafkaPythonAdmin(bootstrap)
-
+def re_create(python_admin: KafkaPythonAdmin) -> Callable[[str], None]:
     def delete_and_create(topic: str) -> None:
-        admin.delete_topic(topic)
-        assert eventually(lambda: topic not in admin.topics())
-        admin.create_topic(topic, 1)
-        assert eventually(lambda: topic in admin.topics())
+        python_admin.delete_topic(topic)
+        assert eventually(lambda: topic not in python_admin.topics())
+        python_admin.create_topic(topic, 1)
+        assert eventually(lambda: topic in python_admin.topics())
 
-    yield delete_and_create
-    admin.close()
+    return delete_and_create
 
 
 @pytest.mark.parametrize(
