@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Mapping, Sequence
 
 from ottla.model.errors import ErrorCode
@@ -43,6 +44,7 @@ NEWEST_PRODUCE = 13
 NEWEST_NAMED_PRODUCE = 12  # the last version that names topics by name
 NEWEST_FETCH = 18
 NEWEST_NAMED_FETCH = 12
+NOW_MS = time.time_ns() // 1_000_000  # as good as any time, but not so old that retention takes it away
 LATEST = -1
 EARLIEST = -2
 
@@ -99,7 +101,7 @@ def topic_id_of(client: WireClient, name: str) -> TopicId:
 def batch_of(
     *values: bytes,
     key: bytes | None = b"k",
-    timestamp: int = 1_700_000_000_000,
+    timestamp: int = NOW_MS,
     codec: int = 0,
     producer: tuple[int, int] = (-1, -1),  # id and epoch
     sequence: int = -1,

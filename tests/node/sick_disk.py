@@ -16,8 +16,9 @@ class SickFiles(SystemFiles):
     def __init__(self) -> None:
         self.failing: dict[str, str] = {}  # operation ("sync", "append", "rename", …) to a pattern of paths
         self.failed: list[tuple[str, str]] = []  # what failed, in order
-        self.held = threading.Event()  # syncs wait while it is cleared
+        self.held = threading.Event()  # syncs of `held_paths` wait while it is cleared
         self.held.set()
+        self.held_paths = "*"
         self.bytes_read: dict[str, int] = {}  # by path
 
     def check(self, operation: str, path: str) -> None:
@@ -66,6 +67,7 @@ class SickFile(SystemFile):
         return super().pread(size, position)
 
     def sync(self) -> None:
-        self.disk.held.wait(20)
+        if fnmatch(self.name, self.disk.held_paths):
+            self.disk.held.wait(20)
         self.disk.check("sync", self.name)
         super().sync()

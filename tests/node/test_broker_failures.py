@@ -116,6 +116,25 @@ def test_acks_wait_for_the_disk_and_readers_do_too(tmp_path: Path) -> None:
             assert reader.receive().responses[0].partitions[0].records
 
 
+def test_a_slow_disk_does_not_hold_up_the_deletion_of_a_topic_and_its_writers_fail_at_once(
+    tmp_path: Path,
+) -> None:
+    disk = SickFiles()
+    disk.held_paths = "*.log"
+    with running_broker(tmp_path, files=disk) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        with WireClient(running.bootstrap) as writer:
+            disk.held.clear()
+            writer.send(produce_request(topic, batch_of(b"v"), timeout_ms=600_000), 12)
+            assert writer.is_silent(0.1)
+            delete_topic(client, topic)
+            (answer,) = writer.receive().responses[0].partition_responses
+            assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            create_other = create_topic(client)
+            disk.held.set()
+        assert append(client, create_other, b"v") == 0
+
+
 def test_acks_all_that_time_out_say_so(tmp_path: Path) -> None:
     disk = SickFiles()
     with running_broker(tmp_path, files=disk) as running, WireClient(running.bootstrap) as client:

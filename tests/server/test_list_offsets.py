@@ -31,7 +31,7 @@ T = 1_700_000_000_000
 @pytest.fixture
 def topic(client: WireClient) -> str:
     """Five records, a second apart, but for the middle one, which is the latest of all."""
-    name = create_topic(client)
+    name = create_topic(client, configs={"retention.ms": "-1"})
     times = [T, T + 1_000, T + 9_000, T + 3_000, T + 4_000]
     produce(client, name, build_batch([Record(n, time, None, b"v") for n, time in enumerate(times[:3])]))
     produce(client, name, build_batch([Record(n, time, None, b"v") for n, time in enumerate(times[3:])]))

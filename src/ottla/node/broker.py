@@ -68,6 +68,7 @@ class Broker:
         self._directories: list[LogDirectory] = []
         self._reactor = Reactor(self.clock, _socket_options(settings), self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
+        self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
@@ -93,7 +94,13 @@ class Broker:
         )
         self._await(self._controller.start)
         self._rounds = SyncRounds(
-            self._coordination, self.partitions, self._syncer, self.clock, self.metrics, self._fail
+            self._coordination,
+            self.partitions,
+            self._syncer,
+            self._coordination_syncer,
+            self.clock,
+            self.metrics,
+            self._fail,
         )
         self._hosting = Hosting(
             self._controller, self.partitions, self._directories, self._rounds, self._parking, self.clock
@@ -238,8 +245,8 @@ class Broker:
 
     def _close(self) -> None:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
-        self._syncer.stop()
-        self._reader.stop()
+        for workers in (self._syncer, self._coordination_syncer, self._reader):
+            workers.stop()
         try:
             for directory in self._directories:
                 directory.close(self._hosting.high_watermarks(directory))
@@ -249,8 +256,8 @@ class Broker:
 
     def _abandon(self) -> None:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""
-        self._syncer.abandon()
-        self._reader.abandon()
+        for workers in (self._syncer, self._coordination_syncer, self._reader):
+            workers.abandon()
         for _, sock in self._bound:
             sock.close()
         self._reactor.close()

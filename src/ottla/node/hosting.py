@@ -62,7 +62,7 @@ class Hosting:
             for place, topic_id in list(directory.topic_ids.items()):
                 if topic_id not in image.topics_by_id:
                     log.info("%s is left from a deleted topic and is removed", place)
-                    directory.delete(place, self._clock.wall_ms(), delay_ms=0)
+                    self._delete_log(directory, place)
         for topic in list(image.topics.values()):
             self._host(topic, 0)
 

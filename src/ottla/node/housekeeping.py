@@ -1,4 +1,4 @@
-"""What is done now and then: retention, checkpoints, and removing the files of what was deleted."""
+"""What is done now and then: retention, flush.ms, checkpoints, and removing the files of what was deleted."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Housekeeping:
 
     def _run(self) -> None:
         self._set_timer()
-        self._apply_retention(list(self._partitions), 0)
+        self._look_after(list(self._partitions), 0)
         for directory in self._directories:
             removal = directory.take_due_deletions(self._clock.wall_ms())
             if removal is not None:
@@ -56,14 +56,18 @@ class Housekeeping:
                 self._syncer(writes.run, _checkpointed)
         self._hosting.changed_since_checkpoint = False
 
-    def _apply_retention(self, partitions: list[Partition], first: int) -> None:
-        now_ms = self._clock.wall_ms()
+    def _look_after(self, partitions: list[Partition], first: int) -> None:
+        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
         for partition in partitions[first : first + _SLICE]:
-            if not partition.deleted and partition.log.apply_retention(now_ms, partition.high_watermark):
+            if partition.deleted:
+                continue
+            if partition.log.apply_retention(wall_ms, partition.high_watermark):
                 self._hosting.changed_since_checkpoint = True
                 self._flusher.mark_dirty(partition.log)
+            elif partition.log.sync_is_due(monotonic_ms):
+                self._flusher.mark_dirty(partition.log)
         if first + _SLICE < len(partitions):
-            self._reactor.post(lambda: self._apply_retention(partitions, first + _SLICE))
+            self._reactor.post(lambda: self._look_after(partitions, first + _SLICE))
 
 
 def _removed(error: BaseException | None) -> None:

@@ -1,7 +1,8 @@
-"""Group commit at work: one sync round of the logs and one of the znode log at a time, in the sync worker.
+"""Group commit at work: one sync round of the logs and one of the znode log at a time, each in its worker.
 
-`start` runs in every turn and never waits. What became durable moves the high watermarks and frees answers
-back on the owner's thread. A sync that fails ends the broker: nothing is known of the disk any more.
+Two workers, so that a slow sync of data does not hold up the deletion of a topic. `start` runs in every turn
+and never waits. What became durable moves the high watermarks and frees answers back on the owner's thread. A
+sync that fails ends the broker: nothing is known of the disk any more.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class SyncRounds:
         self,
         coordination: LocalCoordination,
         partitions: Partitions,
-        worker: Workers,
+        log_worker: Workers,
+        coordination_worker: Workers,
         clock: Clock,
         metrics: Registry,
         fail: Callable[[BaseException], None],
@@ -31,7 +33,8 @@ class SyncRounds:
         self.flusher = Flusher()
         self._coordination = coordination
         self._partitions = partitions
-        self._worker = worker
+        self._log_worker = log_worker
+        self._coordination_worker = coordination_worker
         self._clock = clock
         self._fail = fail
         self._coordination_syncs = False  # a round of the znode log is under way
@@ -56,7 +59,7 @@ class SyncRounds:
         ticket = self._coordination.begin_sync()
         if ticket is not None:
             self._coordination_syncs = True
-            self._worker(ticket.run, lambda error: self._coordination_synced(ticket, error))
+            self._coordination_worker(ticket.run, lambda error: self._coordination_synced(ticket, error))
 
     def _run(self, sync_round: Round) -> None:
         self._logs_idle.clear()
@@ -78,7 +81,7 @@ class SyncRounds:
                 if partition is not None:
                     partition.advance()
 
-        self._worker(run, finished)
+        self._log_worker(run, finished)
 
     def _coordination_synced(self, ticket: SyncTicket, error: BaseException | None) -> None:
         self._coordination_syncs = False
