@@ -96,6 +96,8 @@ def _topic(
                 leader_epoch=topic.partitions[index].leader_epoch,
                 replica_nodes=topic.partitions[index].replicas,
                 isr_nodes=topic.partitions[index].isr,
+                eligible_leader_replicas=(),  # null makes the Java AdminClient stumble
+                last_known_elr=(),
             )
             for index in indexes
         ],
