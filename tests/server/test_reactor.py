@@ -43,7 +43,7 @@ class Echo:
         self.gone: list[Connection] = []
         self.answer_for: Callable[[bytes], Sequence[Chunk] | None] = lambda frame: [frame_of(frame)]
 
-    def handle_frames(self, arrivals: Arrivals) -> None:
+    def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         for connection, frames in arrivals:
             for frame in frames:
                 data = bytes(frame)
@@ -54,6 +54,7 @@ class Echo:
                     self.held.append((connection, answer, data))
                 else:
                     connection.answered()
+        return []
 
     def disconnected(self, connection: Connection) -> None:
         self.gone.append(connection)

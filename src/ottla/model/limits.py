@@ -35,8 +35,13 @@ FRAME_ARRIVAL_MS_MAX = 2 * 60 * 1000
 TURN_BYTES_MAX = 8 * MIB
 """Bytes read in one turn from all data connections, so that a control request waits a few ms at the most."""
 
-REQUESTS_PER_TURN_MAX = 1_024
+REQUESTS_PER_TURN_MAX = 512
 """The same in requests: the smallest have 14 bytes, and each takes some ten microseconds."""
+
+TURN_HANDLING_US_MAX = 5_000
+"""After that no further request is begun in a turn, except for produces, which the two limits above bound:
+some requests take milliseconds, and whoever sends many of them waits, not the others.
+"""
 
 RECEIVE_BYTES = 64 * KIB
 """One recv. More brings nothing for small requests; a large frame is received into its own buffer."""

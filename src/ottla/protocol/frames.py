@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 
 from ottla.model.errors import Malformed
-from ottla.model.limits import FRAME_BYTES_MAX, RECEIVE_BYTES
+from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
 
 _LENGTH = struct.Struct(">i")
+_BUFFER_WORTH_BYTES = 16 * KIB  # below that a large frame waits as a small one does, in what was received
 _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"PATC", b"PRI ", b"HTTP")
 
 
@@ -50,7 +51,7 @@ class FrameCutter:
                 self._refuse(length, data[position : position + 4])
             end = position + 4 + length
             if end > size:
-                if length > RECEIVE_BYTES:
+                if length > RECEIVE_BYTES and size - position >= _BUFFER_WORTH_BYTES:
                     self._begin_buffer(length, view[position + 4 :])
                     return frames
                 break

@@ -1,8 +1,9 @@
 """What a frame on a Kafka listener means: finds the route, checks the version, decodes, calls the handler.
 
 Requests of one connection are handled in order. In a turn every connection's leading Produce requests come
-first, all together (one append per partition), then what is behind them, one by one. Behind a request that
-has to wait nothing is handled, since its answer could not leave earlier; only produces wait side by side.
+first, all together (one append per partition), then what is behind them, one by one while the turn has time.
+Behind a request that has to wait nothing is handled, since its answer could not leave earlier; only produces
+wait side by side.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ErrorCode, Malformed
+from ottla.model.limits import TURN_HANDLING_US_MAX
 from ottla.protocol import apis
 from ottla.protocol.codec import reader
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
@@ -19,6 +21,8 @@ from ottla.server.handlers import api_versions, produce
 from ottla.server.reactor import Arrivals
 from ottla.server.routes import ApiMetrics, Route, all_routes
 from ottla.server.services import Services
+
+_PRODUCE_KEY = apis.PRODUCE.key.to_bytes(2, "big")
 
 
 class KafkaApplication:
@@ -33,55 +37,60 @@ class KafkaApplication:
 
     # -- from the reactor ------------------------------------------------------------------------------------
 
-    def handle_frames(self, arrivals: Arrivals) -> None:
+    def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         arrived_us = self._services.clock.monotonic_us()
-        together: dict[Route, list[Exchange[Any]]] = {}
-        alone: list[tuple[Exchange[Any], list[memoryview]]] = []  # with the frames behind it
+        together: list[Exchange[Any]] = []
+        others: Arrivals = []
         for connection, frames in arrivals:
-            for number, frame in enumerate(frames, 1):
+            for number, frame in enumerate(frames):
+                if frame[:2] != _PRODUCE_KEY:
+                    others.append((connection, frames[number:] if number else frames))
+                    break
                 exchange = self._open(connection, frame, arrived_us)
-                if connection.closed:
+                if exchange is not None:
+                    together.append(exchange)
+                elif connection.closed:
                     break
-                if exchange is None:
-                    continue
-                if exchange.blocks:
-                    alone.append((exchange, frames[number:]))
-                    break
-                together.setdefault(exchange.route, []).append(exchange)
-        for route, exchanges in together.items():
-            self._handle_together(route, [each for each in exchanges if not each.abandoned])
-        for exchange, frames in alone:
-            self._handle(exchange)
-            if frames:
-                self._handle_in_order(exchange.connection, frames, arrived_us)
+        if together:
+            self._handle_together(together)
+        late_us = arrived_us + TURN_HANDLING_US_MAX
+        return [
+            connection
+            for connection, frames in others
+            if not self._handle_in_order(connection, frames, arrived_us, late_us)
+        ]
 
     def disconnected(self, connection: Connection) -> None:
         """Parked requests were abandoned by the connection itself; nothing else is kept per connection."""
 
     # -- handling --------------------------------------------------------------------------------------------
 
-    def _handle_together(self, route: Route, exchanges: list[Exchange[Any]]) -> None:
-        assert route.handle_turn is not None
+    def _handle_together(self, exchanges: list[Exchange[Any]]) -> None:
+        waited_for = [exchange for exchange in exchanges if not exchange.abandoned]
         try:
-            route.handle_turn(exchanges, self._services)
+            produce.handle_turn(waited_for, self._services)
         except Exception as error:
-            for exchange in exchanges:
+            for exchange in waited_for:
                 if exchange.chunks is None:
                     exchange.fail(error)
 
-    def _handle_in_order(self, connection: Connection, frames: list[memoryview], arrived_us: int) -> None:
-        """Frames behind a request of another kind than Produce, as far as the connection may go on."""
+    def _handle_in_order(
+        self, connection: Connection, frames: list[memoryview], arrived_us: int, late_us: int
+    ) -> bool:
+        """Frames one by one, as far as time and the connection allow; False when that was not even one."""
+        clock = self._services.clock
         for number, frame in enumerate(frames):
-            if not connection.may_go_on:
+            if not connection.may_go_on or clock.monotonic_us() > late_us:
                 connection.give_back(frames[number:])
-                return
+                return number > 0
             exchange = self._open(connection, frame, arrived_us)
             if exchange is None:
                 continue
             if exchange.blocks:
                 self._handle(exchange)
             else:
-                self._handle_together(exchange.route, [exchange])
+                self._handle_together([exchange])
+        return True
 
     def _handle(self, exchange: Exchange[Any]) -> None:
         assert exchange.route.handle is not None

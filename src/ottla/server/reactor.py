@@ -52,8 +52,12 @@ Arrivals = list[tuple[Connection, list[memoryview]]]
 class Application(Protocol):
     """What a listener's frames mean. Everything here runs on the owner thread."""
 
-    def handle_frames(self, arrivals: Arrivals) -> None:
-        """All frames of a turn. Malformed ones close their connection through `Reactor.drop`."""
+    def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
+        """All frames of a turn. Malformed ones close their connection through `Reactor.drop`.
+
+        Frames that cannot be handled now are given back to their connection. Returns the connections that
+        there was no time for at all: they come first in the next turn.
+        """
         ...
 
     def disconnected(self, connection: Connection) -> None: ...
@@ -280,21 +284,27 @@ class Reactor:
 
     def _receive(self, readable: dict[int, None], now_ms: int) -> None:
         """Control connections first; data connections until the turn's budget is used up."""
-        arrivals: dict[Application, Arrivals] = {}
         connections = self._connections
         control = [fd for fd in readable if fd in connections and connections[fd][0].control]
-        for fd in control:
-            self._receive_one(fd, now_ms, arrivals)
-            del readable[fd]
+        if control:
+            arrivals: dict[Application, Arrivals] = {}
+            for fd in control:
+                self._receive_one(fd, now_ms, arrivals)
+                del readable[fd]
+            self._handle(arrivals)
+        arrivals = {}
         budget = TURN_BYTES_MAX
         for fd in readable:
             if budget <= 0:
                 self._postponed.append(fd)
             else:
                 budget -= self._receive_one(fd, now_ms, arrivals)
+        self._handle(arrivals)
+
+    def _handle(self, arrivals: dict[Application, Arrivals]) -> None:
         for application, frames in arrivals.items():
-            application.handle_frames(frames)
-        for frames in arrivals.values():
+            for unserved in application.handle_frames(frames):
+                self._watch(unserved)
             for connection, _ in frames:
                 if not connection.may_read:
                     self._watch(connection)
