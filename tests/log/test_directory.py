@@ -191,6 +191,18 @@ def test_a_damaged_checkpoint_stops_the_start_and_frees_the_lock() -> None:
     open_directory(files, "/disk").close()
 
 
+def test_a_full_disk_at_the_stop_costs_only_the_marker() -> None:
+    files = SimulatedFiles()
+    directory, log = new_log(files, "/disk")
+    append(log, [b"x"])
+    files.capacity_bytes = 0
+    directory.close()
+    files.capacity_bytes = None
+    directory = open_directory(files, "/disk")
+    assert not directory.was_clean
+    assert [record.value for record in read_all(directory.logs[PARTITION])] == [b"x"]
+
+
 def test_sizes_and_space_are_told() -> None:
     files = SimulatedFiles()
     directory, log = new_log(files, "/disk")

@@ -147,6 +147,8 @@ def test_a_new_partition_is_durable_after_its_first_round() -> None:
 def test_syncs_are_due_by_count_by_time_and_after_a_roll() -> None:
     files = SimulatedFiles()
     _, log = new_log(files, "/disk", config(flush_messages=3, flush_ms=1_000))
+    append(log, [b"of a new epoch"])
+    assert log.sync_is_due(0)
     sync(log)
     append(log, [b"a", b"b"])
     assert not log.sync_is_due(999)

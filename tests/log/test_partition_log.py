@@ -92,6 +92,35 @@ def test_a_full_disk_refuses_and_loses_nothing(files: SimulatedFiles) -> None:
     assert log.synced_offset == 2
 
 
+def test_a_full_disk_refuses_a_new_epoch_and_stops_no_round(files: SimulatedFiles) -> None:
+    log = make(files)
+    append(log, [b"x"], epoch=1)
+    files.capacity_bytes = 0
+    log.delete_records(1)
+    sync(log)
+    assert log.synced_offset == 1
+    with pytest.raises(OSError, match="No space"):
+        append(log, [b"y"], epoch=2)
+    assert log.epochs.latest == 1
+    files.capacity_bytes = None
+    append(log, [b"y"], epoch=2)
+    assert log.epochs.entries() == ((2, 1),)
+
+
+def test_an_epoch_may_begin_while_the_one_before_is_being_written(files: SimulatedFiles) -> None:
+    log = make(files)
+    append(log, [b"x"], epoch=1)
+    ticket = log.begin_sync()
+    assert ticket is not None
+    append(log, [b"y"], epoch=2)
+    append(log, [b"z"], epoch=3)
+    ticket.run()
+    log.finish_sync(ticket)
+    sync(log)
+    assert files.read_all("/disk/orders-0/leader-epoch-checkpoint") == b"0\n3\n1 0\n2 1\n3 2\n"
+    assert not [name for name, _ in files.list_directory("/disk/orders-0") if name.endswith(".tmp")]
+
+
 def test_a_full_disk_while_rolling_leaves_the_log_usable(files: SimulatedFiles) -> None:
     log = make(files, segment_bytes=200, index_interval_bytes=0)
     for _ in range(2):

@@ -18,8 +18,9 @@ from ottla.log.directory_properties import claim_directory
 from ottla.log.files import Files, Lock
 from ottla.log.flusher import Flusher
 from ottla.log.loading import Hints, create_log, open_log
+from ottla.log.log_state import Storage
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
-from ottla.log.partition_log import PartitionLog, Storage
+from ottla.log.partition_log import PartitionLog
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicId, TopicPartition
@@ -261,18 +262,34 @@ class LogDirectory:
         return self._files.space(self.path)
 
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
-        """Stop cleanly: complete and sync everything, then leave the marker. No round may be under way."""
+        """Stop cleanly: complete and sync everything, then leave the marker. No round may be under way.
+
+        A full disk costs the marker and nothing else: the next start recovers. A failed sync is raised.
+        """
+        try:
+            is_complete = self._complete_logs()
+            self._sync()
+            if is_complete:
+                self._write_marker(high_watermarks)
+        finally:
+            self.abandon()
+
+    def _complete_logs(self) -> bool:
         try:
             for log in self.logs.values():
                 log.prepare_close()
-            self._sync()
+        except OSError as error:
+            _log.error("%s is not stopped cleanly, the next start has to recover it: %s", self.path, error)
+            return False
+        return not self.failed
+
+    def _write_marker(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
+        try:
             self.begin_checkpoint(high_watermarks).run()
-            if not self.failed:
-                self._files.write_atomically(
-                    self._file(checkpoints.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown()
-                )
-        finally:
-            self.abandon()
+            marker = self._file(checkpoints.CLEAN_SHUTDOWN)
+            self._files.write_atomically(marker, checkpoints.encode_clean_shutdown())
+        except OSError as error:
+            _log.error("%s is not stopped cleanly, the next start has to recover it: %s", self.path, error)
 
     def abandon(self) -> None:
         """Let go of everything without completing it: the next start recovers."""

@@ -172,17 +172,14 @@ class Files(Protocol):
 
     def write_atomically(self, path: str, data: Buffer) -> None:
         """Replace `path` by `data`: after a power cut it holds either all of the old or all of the new."""
-        handle = self.write_temporary(path, data)
+        temporary = path + TEMPORARY_SUFFIX
+        handle = self.write_new(temporary, data)
         try:
             handle.sync()
         finally:
             handle.close()
-        self.rename_temporary(path)
+        self.rename(temporary, path)
         self.sync_directory(os.path.dirname(path))
-
-    def write_temporary(self, path: str, data: Buffer) -> FileHandle:
-        """The first step of replacing `path`: its new content, not synced, under a temporary name."""
-        return self.write_new(path + TEMPORARY_SUFFIX, data)
 
     def write_new(self, path: str, data: Buffer) -> FileHandle:
         """A new file with this content, not synced; on OSError there is none of that name."""
@@ -195,10 +192,6 @@ class Files(Protocol):
                 self.remove(path)
             raise
         return handle
-
-    def rename_temporary(self, path: str) -> None:
-        """The last step, after the content was synced; the directory is still to be."""
-        self.rename(path + TEMPORARY_SUFFIX, path)
 
     def make_directories(self, path: str) -> None:
         """`path` and every directory above it exist and are durable."""

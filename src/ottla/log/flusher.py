@@ -36,16 +36,15 @@ class Round:
 
 def _sync_whole(whole: FilesystemSync, tickets: list[SyncTicket]) -> bool:
     """Sync the filesystem at once. False: the tickets must run one by one."""
-    file_count = sum(len(ticket.dirty) + len(ticket.directories) + len(ticket.writes) for ticket in tickets)
-    if file_count <= FILES_ONE_BY_ONE_MAX:
+    if sum(ticket.file_count for ticket in tickets) <= FILES_ONE_BY_ONE_MAX:
         return False
+    renaming = [ticket for ticket in tickets if ticket.unsynced.renames]
     try:
-        replaced = [(ticket.files, path) for ticket in tickets for path in ticket.write_aside()]
-        if replaced:
-            whole.sync()  # the new content must be durable before it takes the old one's name
-            for files, path in replaced:
-                files.rename_temporary(path)
         whole.sync()
+        if renaming:
+            for ticket in renaming:
+                ticket.rename()
+            whole.sync()
     except OSError:
         # A write failed, perhaps of somebody else's file: each of ours tells when it is synced alone.
         return False

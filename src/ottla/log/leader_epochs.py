@@ -8,6 +8,7 @@ with the records of the epoch, so that no synced record is without its epoch.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.log.checkpoints import decode_lines, encode_lines
@@ -83,9 +84,10 @@ class LeaderEpochs:
         self._entries[: at + 1] = [EpochStart(self._entries[at].epoch, start_offset)]
         return True
 
-    def clear(self) -> None:
-        self._entries.clear()
-        self.latest = UNKNOWN
+    def reset(self, entries: Iterable[EpochStart] = ()) -> None:
+        """Start over with these."""
+        self._entries = list(entries)
+        self.latest = self._entries[-1].epoch if self._entries else UNKNOWN
 
     def encode(self) -> bytes:
         return encode_lines(f"{epoch} {start}" for epoch, start in self._entries)

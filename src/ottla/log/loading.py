@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
+from ottla.log.checkpoints import PARTITION_METADATA
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
+from ottla.log.log_state import LogState, Storage, Unsynced
 from ottla.log.open_files import OpenFiles, PooledFile
-from ottla.log.partition_log import LogState, PartitionLog, Storage
+from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
 from ottla.log.producer_state import ProducerStates
 from ottla.log.recovery import recover_segments
 from ottla.log.segment import Segment, create_segment, load_segment, rename_deleted
+from ottla.log.segment_list import SegmentList
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
@@ -50,15 +53,37 @@ def open_log(
     epochs.truncate_end(end_offset)
     epochs.truncate_start(log_start_offset)
     snapshots = ProducerSnapshots(pool, directory, _offsets(names, file_names.SNAPSHOT))
-    producers = _load_producers(snapshots, segments, log_start_offset)
+    # A snapshot behind the recovery point may be one of batches that were lost.
+    snapshots_deleted = snapshots.delete_above(
+        end_offset if is_trusted else min(hints.recovery_point, end_offset)
+    )
+    producers = ProducerStates()
+    rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
+    snapshots.delete_except({segment.base_offset for segment in segments})
     segments[-1].begin_life(now_ms, config)
     synced_offset = end_offset if is_durable else min(hints.recovery_point, end_offset)
-    state = LogState(segments, epochs, producers, snapshots, log_start_offset, synced_offset)
+    unsynced = Unsynced()
+    if not is_durable:
+        for segment in segments:
+            if segment.end_offset >= synced_offset:
+                unsynced.files += segment.complete()
+        unsynced.files.append(pool.existing(os.path.join(directory, PARTITION_METADATA)))
+        unsynced.add_names(directory)
+    elif snapshots_deleted:
+        unsynced.directories.append(directory)
+    state = LogState(
+        SegmentList(segments),
+        epochs,
+        producers,
+        snapshots,
+        log_start_offset,
+        synced_offset,
+        unsynced,
+        is_complete=is_trusted,
+    )
     log = PartitionLog(topic_partition, directory, config, storage, state)
-    if not is_trusted:
-        log.mark_recovered(is_durable)
     if epochs.entries() != epochs_on_disk:
-        log.mark_epochs_changed()
+        log.save_epochs()
     return log
 
 
@@ -106,11 +131,19 @@ def create_log(
     """A new, empty log in an existing directory; its first round also syncs `metadata`."""
     segment = create_segment(storage.pool, directory, 0, config.segment_bytes if config.preallocate else 0)
     segment.begin_life(now_ms, config)
-    snapshots = ProducerSnapshots(storage.pool, directory, [])
-    state = LogState([segment], LeaderEpochs(), ProducerStates(), snapshots, 0, 0)
-    log = PartitionLog(topic_partition, directory, config, storage, state)
-    log.mark_created(metadata)
-    return log
+    unsynced = Unsynced(files=[metadata])
+    unsynced.add_names(directory)
+    state = LogState(
+        SegmentList([segment]),
+        LeaderEpochs(),
+        ProducerStates(),
+        ProducerSnapshots(storage.pool, directory, []),
+        log_start_offset=0,
+        synced_offset=0,
+        unsynced=unsynced,
+        is_complete=False,
+    )
+    return PartitionLog(topic_partition, directory, config, storage, state)
 
 
 def _usable_names(pool: OpenFiles, directory: str) -> list[str]:
@@ -168,17 +201,6 @@ def _lost_its_beginning(segments: list[Segment], hints: Hints, names: list[str])
     if first_base <= max(hints.log_start_offset or 0, hints.recovery_point):
         return False
     return hints.log_start_offset is not None or leader_epochs.FILE_NAME not in names
-
-
-def _load_producers(
-    snapshots: ProducerSnapshots, segments: list[Segment], log_start_offset: int
-) -> ProducerStates:
-    producers = ProducerStates()
-    end_offset = segments[-1].end_offset
-    snapshots.delete_above(end_offset)
-    rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
-    snapshots.delete_except({segment.base_offset for segment in segments})
-    return producers
 
 
 def _discard_before(pool: OpenFiles, segments: list[Segment], log_start_offset: int) -> None:

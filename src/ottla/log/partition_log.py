@@ -10,20 +10,15 @@ decided here.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.log import leader_epochs, retention
-from ottla.log.checkpoints import PARTITION_METADATA
-from ottla.log.deletions import Deletions
-from ottla.log.files import FileHandle, FileRange
-from ottla.log.filesystem_sync import FilesystemSync
-from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.open_files import OpenFiles, PooledFile
-from ottla.log.producer_snapshots import ProducerSnapshots, apply_marker, rebuild_producers
-from ottla.log.producer_state import ProducerStates
+from ottla.log.files import TEMPORARY_SUFFIX, FileHandle, FileRange
+from ottla.log.log_state import LogState, Storage, Unsynced
+from ottla.log.producer_snapshots import apply_marker, rebuild_producers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
 from ottla.log.sync_ticket import SyncTicket
 from ottla.log.timestamp_lookup import TimestampedOffset, find_max_timestamp, find_timestamp
@@ -49,25 +44,6 @@ class OffsetOutOfRange(Refused):
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, text)
 
 
-class Storage(NamedTuple):
-    """What the logs of one directory share."""
-
-    pool: OpenFiles
-    deletions: Deletions
-    filesystem_sync: FilesystemSync | None  # syncs all files of the logs at once, where that is possible
-
-
-class LogState(NamedTuple):
-    """A log as it was found or made."""
-
-    segments: list[Segment]
-    epochs: LeaderEpochs
-    producers: ProducerStates
-    snapshots: ProducerSnapshots
-    log_start_offset: int
-    synced_offset: int
-
-
 class PartitionLog:
     """See the head of this file. Built by `loading.open_log`."""
 
@@ -79,29 +55,23 @@ class PartitionLog:
         storage: Storage,
         state: LogState,
     ) -> None:
-        segments = state.segments
         self.topic_partition = topic_partition
         self.directory = directory
         self.producers = state.producers
         self.epochs = state.epochs
         self.log_start_offset = state.log_start_offset
-        self.log_end_offset = segments[-1].end_offset
+        self.log_end_offset = state.segments.active.end_offset
         self.synced_offset = state.synced_offset
-        self._pool = storage.pool
+        self._storage = storage
         self._files = storage.pool.files
-        self._deletions = storage.deletions
-        self._filesystem_sync = storage.filesystem_sync
-        self._segments = segments  # ascending; the last one is active
-        self._bases = [segment.base_offset for segment in segments]  # for bisecting
-        self._active = segments[-1]
+        self._segments = state.segments
         self._snapshots = state.snapshots
+        self._unsynced = state.unsynced
         self._ticket: SyncTicket | None = None  # the round under way
-        self._unsynced_files: list[PooledFile] = []  # besides the active segment's log, in offset order
-        self._unsynced_directories: list[str] = []  # whose names changed
-        self._epochs_unsaved = False
-        self._is_changed = False  # written to since it was opened
+        self._is_complete = state.is_complete  # nothing is to be done to the files at a clean stop
         self._bytes_since_snapshot = 0
         self._last_sync_ms = 0
+        self._epochs_saved = 0  # counts, to name the files apart
         self.set_config(config)
         self._check_offsets()
 
@@ -154,7 +124,9 @@ class PartitionLog:
         if size > self._segment_bytes and len(batches) > 1:
             return self._append_in_parts(batches, leader_epoch, now_ms)
 
-        segment = self._active
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch, first_offset)
+        segment = self._segments.active
         if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
             segment = self.roll(now_ms)
         segment.append(
@@ -166,19 +138,38 @@ class PartitionLog:
             max_timestamp_offset,
             self._index_interval_bytes,
         )
-        if leader_epoch > self.epochs.latest and self.epochs.assign(leader_epoch, first_offset):
-            self._epochs_unsaved = True
         if producing:
             self._apply_producers(batches, first_offset, append_time)
         self.log_end_offset = self.producers.end_offset = offset
         self._bytes_since_snapshot += size
-        self._is_changed = True
+        self._is_complete = False
         return AppendResult(
             first_offset,
             offset - 1,
             NO_TIMESTAMP if append_time is None else append_time,
             self.log_start_offset,
         )
+
+    def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """A full disk shows here, where the append can be refused, and not in the round."""
+        before = self.epochs.entries()
+        self.epochs.assign(leader_epoch, start_offset)
+        try:
+            self.save_epochs()
+        except OSError:
+            self.epochs.reset(before)
+            raise
+
+    def save_epochs(self) -> None:
+        """Write the epochs aside; the next round puts them in their place."""
+        self._epochs_saved += 1
+        path = os.path.join(self.directory, leader_epochs.FILE_NAME)
+        aside = f"{path}.{self._epochs_saved}{TEMPORARY_SUFFIX}"
+        self._files.write_new(aside, self.epochs.encode()).close()
+        for superseded, _ in self._unsynced.renames:
+            self._files.remove(superseded)
+        self._unsynced.renames = [(aside, path)]
+        self._unsynced.files.append(self._storage.pool.existing(aside))
 
     def _append_in_parts(
         self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int
@@ -216,20 +207,18 @@ class PartitionLog:
 
     def roll(self, now_ms: int) -> Segment:
         """Seal the active segment and begin another one. An empty one is left alone."""
-        old = self._active
-        if old.size == 0 and old.base_offset == self.log_end_offset:
+        old = self._segments.active
+        if old.size == 0:
             return old
         sealed = old.seal()
         sealed.append(self._snapshots.take(self.producers, self.log_end_offset))
         reserve_bytes = self._segment_bytes if self.config.preallocate else 0
-        new = create_segment(self._pool, self.directory, self.log_end_offset, reserve_bytes)
+        new = create_segment(self._storage.pool, self.directory, self.log_end_offset, reserve_bytes)
         new.begin_life(now_ms, self.config)
         self._segments.append(new)
-        self._bases.append(new.base_offset)
-        self._active = new
         self._bytes_since_snapshot = 0
-        self._unsynced_files += sealed
-        self._unsynced_directories.append(self.directory)
+        self._unsynced.files += sealed
+        self._unsynced.directories.append(self.directory)
         return new
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -248,11 +237,12 @@ class PartitionLog:
             )
         if offset >= end_offset or offset == self.log_end_offset:
             return None
-        at = bisect_right(self._bases, offset) - 1
+        segments = self._segments
+        at = segments.index_of(offset)
         while True:
-            segment = self._segments[at]
+            segment = segments[at]
             start = segment.position_of(offset)
-            if start < segment.size or segment is self._active:
+            if start < segment.size or segment is segments.active:
                 break
             at += 1  # the offsets from here on were compacted away
         end = segment.position_of(end_offset)
@@ -269,23 +259,11 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record at or after `timestamp`."""
-        for segment in self._segments:
-            if (
-                segment.size
-                and segment.max_timestamp >= timestamp
-                and segment.end_offset > self.log_start_offset
-            ):
-                found = find_timestamp(segment, timestamp, self.log_start_offset)
-                if found is not None:
-                    return found
-        return None
+        return find_timestamp(self._segments, timestamp, self.log_start_offset)
 
     def offset_for_max_timestamp(self) -> TimestampedOffset | None:
         """A record with the largest timestamp (KIP-734)."""
-        segments = [segment for segment in self._segments if segment.size]
-        if not segments:
-            return None
-        return find_max_timestamp(max(segments, key=lambda segment: segment.max_timestamp))
+        return find_max_timestamp(self._segments)
 
     def epoch_end_offset(self, epoch: int) -> tuple[int, int]:
         """(largest known epoch up to `epoch`, the offset at which it ended), or (-1, -1)."""
@@ -294,12 +272,12 @@ class PartitionLog:
     @property
     def first_base_offset(self) -> int:
         """Where the oldest segment begins; the log may start behind it."""
-        return self._bases[0]
+        return self._segments.bases[0]
 
     def segment_base(self, offset: int) -> int:
         """Where the segment that holds `offset` begins; `offset` itself when it lies before all of them."""
-        at = bisect_right(self._bases, offset) - 1
-        return self._bases[at] if at >= 0 else offset
+        at = self._segments.index_of(offset)
+        return self._segments.bases[at] if at >= 0 else offset
 
     @property
     def size_bytes(self) -> int:
@@ -315,7 +293,7 @@ class PartitionLog:
         """By flush.messages and flush.ms; a sealed segment of any topic is synced soon after."""
         if self._ticket is not None:
             return False
-        if self._unsynced_files or self._unsynced_directories:
+        if self._unsynced.files or self._unsynced.directories:
             return True
         unsynced = self.log_end_offset - self.synced_offset
         return unsynced > 0 and (
@@ -325,24 +303,15 @@ class PartitionLog:
     def begin_sync(self, now_ms: int = 0) -> SyncTicket | None:
         """Everything dirty, for one round; None when there is nothing. Only one round may be under way."""
         assert self._ticket is None, self.topic_partition
-        dirty, directories = self._unsynced_files, self._unsynced_directories
-        if self.log_end_offset == self.synced_offset and not (dirty or directories or self._epochs_unsaved):
+        unsynced = self._unsynced
+        if self.log_end_offset == self.synced_offset and not unsynced:
             return None
         if self.log_end_offset > self.synced_offset:
-            dirty.append(self._active.log)
-        writes = []
-        if self._epochs_unsaved:
-            writes.append((os.path.join(self.directory, leader_epochs.FILE_NAME), self.epochs.encode()))
-        self._unsynced_files, self._unsynced_directories, self._epochs_unsaved = [], [], False
+            unsynced.files.append(self._segments.active.log)
+        self._unsynced = Unsynced()
         self._last_sync_ms = now_ms
-        self._ticket = SyncTicket(
-            self._files,
-            self.log_end_offset,
-            writes,
-            dirty,
-            directories,
-            self._filesystem_sync,
-        )
+        whole = self._storage.filesystem_sync
+        self._ticket = SyncTicket(self._files, self.log_end_offset, unsynced, whole)
         return self._ticket
 
     def finish_sync(self, ticket: SyncTicket) -> bool:
@@ -363,12 +332,14 @@ class PartitionLog:
     # -- shortening ----------------------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> None:
-        """Move the log's start; the segments before it go with the next retention."""
+        """Move the log's start; segments before it go when a checkpoint holds the new start."""
         assert before_offset <= self.log_end_offset
         if before_offset > self.log_start_offset:
             self.log_start_offset = before_offset
-            self._epochs_unsaved |= self.epochs.truncate_start(before_offset)
-            self._is_changed = True
+            if self.epochs.truncate_start(before_offset):
+                self._is_complete = (
+                    False  # the file is written at the stop; a start makes the same of the old one
+                )
             self._check_offsets()
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
@@ -390,10 +361,10 @@ class PartitionLog:
         Not earlier: a power cut may bring any of the dropped files back, and what then looks like a log with
         its middle lost must be known to be no part of the log any more.
         """
-        count = bisect_right(self._bases, start_offset) - 1
+        count = self._segments.index_of(start_offset)
         if count > 0:
-            self._drop_segments(0, count, now_ms + self.config.file_delete_delay_ms)
-            self._snapshots.delete_below(self._bases[0])
+            self._drop(self._segments.remove(0, count), now_ms)
+            self._snapshots.delete_below(self.first_base_offset)
 
     def largest_timestamp(self, segment: Segment) -> int:
         """Of its records; of a segment without any timestamp, when its file was written last."""
@@ -401,118 +372,91 @@ class PartitionLog:
             return segment.max_timestamp
         return self._files.modified_ms(segment.log.path)
 
-    def _drop_segments(self, first: int, end: int, due_ms: int) -> None:
-        for segment in self._segments[first:end]:
-            self._deletions.schedule(rename_deleted(self._files, segment), due_ms)
-        del self._segments[first:end]
-        del self._bases[first:end]
-        self._unsynced_directories.append(self.directory)
-        self._is_changed = True
+    def _drop(self, segments: Sequence[Segment], now_ms: int) -> None:
+        due_ms = now_ms + self.config.file_delete_delay_ms
+        for segment in segments:
+            self._storage.deletions.schedule(rename_deleted(self._files, segment), due_ms)
+        self._unsynced.directories.append(self.directory)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut off everything from `offset` on (a batch that spans it goes too). Durable when it returns.
 
         The only place where the owner waits for the disk: what follows must not be mixed up with what was cut
         off, whatever a power cut leaves of both, and it happens only when a leader is replaced.
+        Called through `LogDirectory.truncate`, which lowers the checkpoints first.
         """
         if offset >= self.log_end_offset:
-            self._epochs_unsaved |= self.epochs.truncate_end(self.log_end_offset)
+            if self.epochs.truncate_end(self.log_end_offset):
+                self._is_complete = False
             return
-        if offset < self._bases[0]:
+        if offset < self.first_base_offset:
             self.restart_at(offset, now_ms)
             return
-        at = bisect_right(self._bases, offset) - 1
-        self._drop_segments(at + 1, len(self._segments), now_ms + self.config.file_delete_delay_ms)
+        self._drop(self._segments.remove(self._segments.index_of(offset) + 1, len(self._segments)), now_ms)
         self._snapshots.delete_above(offset)
         self._files.sync_directory(self.directory)
-        self._active = segment = self._segments[at]
+        segment = self._segments.active
         segment.truncate_to(offset)
-        for file in (segment.log, segment.offset_index.file, segment.time_index.file):
-            file.handle().sync()
-        self._after_truncation(segment.end_offset, now_ms)
+        segment.sync()
+        self._after_truncation(segment.end_offset)
 
     def restart_at(self, offset: int, now_ms: int) -> None:
-        """Drop everything and go on, empty, at `offset`."""
-        if offset in self._bases:
-            new = self._segments[self._bases.index(offset)]
+        """Drop everything and go on, empty, at `offset`. Called through `LogDirectory.restart`."""
+        bases = self._segments.bases
+        if offset in bases:
+            new = self._segments[bases.index(offset)]
             new.truncate_to(offset)
+            new.sync()
         else:
-            new = create_segment(self._pool, self.directory, offset)
+            new = create_segment(self._storage.pool, self.directory, offset)
         new.begin_life(now_ms, self.config)
         self._files.sync_directory(self.directory)  # before the others go: one must be left whatever happens
-        due_ms = now_ms + self.config.file_delete_delay_ms
-        for segment in self._segments:
-            if segment is not new:
-                self._deletions.schedule(rename_deleted(self._files, segment), due_ms)
-        self._active = new
-        self._segments, self._bases = [new], [offset]
+        self._drop(self._segments.replace_all(new), now_ms)
+        self._snapshots.delete_above(-1)
         self._files.sync_directory(self.directory)
         self.log_start_offset = offset
-        self.epochs.clear()
-        self._epochs_unsaved = True
-        self._snapshots.delete_all()
-        self._after_truncation(offset, now_ms)
+        self.epochs.reset()
+        self.save_epochs()
+        self._after_truncation(offset)
 
-    def _after_truncation(self, end_offset: int, now_ms: int) -> None:
+    def _after_truncation(self, end_offset: int) -> None:
         self.log_end_offset = end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.synced_offset = min(self.synced_offset, end_offset)
         if self._ticket is not None:
             self._ticket.end_offset = min(self._ticket.end_offset, end_offset)
-        self._epochs_unsaved |= self.epochs.truncate_end(end_offset)
+        self.epochs.truncate_end(end_offset)
         rebuild_producers(self.producers, self._snapshots, self._segments, self.log_start_offset, end_offset)
-        self._is_changed = True
+        self._is_complete = False
         self._check_offsets()
 
-    # -- starting and stopping
-    # ------------------------------------------------------------------------------------------
-
-    def mark_created(self, metadata: PooledFile) -> None:
-        """New files: the next round makes their names durable."""
-        self._is_changed = True
-        self._unsynced_files.append(metadata)
-        self._unsynced_directories += [self.directory, os.path.dirname(self.directory)]
-
-    def mark_recovered(self, is_durable: bool) -> None:
-        """Files were checked after a crash; the next stop completes them.
-
-        Unless they are known to be durable, the next round syncs what was found and changed.
-        """
-        self._is_changed = True
-        if not is_durable:
-            for segment in self._segments:
-                if segment.end_offset >= self.synced_offset:
-                    self._unsynced_files += segment.complete()
-            self._unsynced_files.append(self._pool.existing(os.path.join(self.directory, PARTITION_METADATA)))
-            self._unsynced_directories += [self.directory, os.path.dirname(self.directory)]
-
-    def mark_epochs_changed(self) -> None:
-        self._epochs_unsaved = True
+    # -- stopping ------------------------------------------------------------------------------------------
 
     def maybe_snapshot(self) -> None:
         """Keep the producers as they are, if much was written since: less to read after a crash."""
         if self._bytes_since_snapshot > _SNAPSHOT_BYTES:
-            self._write_snapshot()
+            with contextlib.suppress(OSError):  # a full disk; the log has it all
+                self._write_snapshot()
 
     def _write_snapshot(self) -> None:
         if self.log_end_offset > self._snapshots.latest_offset:
-            self._unsynced_files.append(self._snapshots.take(self.producers, self.log_end_offset))
-            self._unsynced_directories.append(self.directory)
-            self._snapshots.delete_except(self._bases)
+            self._unsynced.files.append(self._snapshots.take(self.producers, self.log_end_offset))
+            self._unsynced.directories.append(self.directory)
+            self._snapshots.delete_except(self._segments.bases)
         self._bytes_since_snapshot = 0
 
     def prepare_close(self) -> None:
         """Complete all files; the sync round that follows makes the next start a clean one."""
-        if self._is_changed:
+        if not self._is_complete:
             self._write_snapshot()
-            self._unsynced_files += self._active.complete()
-            self._is_changed = False
+            self._unsynced.files += self._segments.active.complete()
+            self.save_epochs()
+            self._is_complete = True
 
     def close(self) -> None:
         """Let go of the files. Without `prepare_close` and a sync round before, the next start recovers."""
         for segment in self._segments:
-            for file in (segment.log, segment.offset_index.file, segment.time_index.file):
-                file.release()
+            segment.release()
 
 
 def _batch_size(handle: FileHandle, position: int) -> int:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 from bisect import insort
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable
 from struct import Struct
 
 from ottla.log import file_names
@@ -122,18 +122,20 @@ class ProducerSnapshots:
         for taken in [taken for taken in self._offsets if taken < offset]:
             self._delete(taken)
 
-    def delete_above(self, offset: int) -> None:
-        for taken in [taken for taken in self._offsets if taken > offset]:
+    def delete_above(self, offset: int) -> bool:
+        """Those are of a log that was cut off. Whether there were any: the caller must make that durable, or
+        they could come back when the log has grown past them.
+        """
+        above = [taken for taken in self._offsets if taken > offset]
+        for taken in above:
             self._delete(taken)
+        return bool(above)
 
     def delete_except(self, offsets: Container[int]) -> None:
         """Keep those, and the newest one (of the last stop or checkpoint)."""
         for taken in self._offsets[:-1]:
             if taken not in offsets:
                 self._delete(taken)
-
-    def delete_all(self) -> None:
-        self.delete_above(-1)
 
     def _delete(self, offset: int) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -147,7 +149,7 @@ class ProducerSnapshots:
 def rebuild_producers(
     producers: ProducerStates,
     snapshots: ProducerSnapshots,
-    segments: Sequence[Segment],
+    segments: Iterable[Segment],
     log_start_offset: int,
     end_offset: int,
 ) -> None:

@@ -134,7 +134,7 @@ class Segment:
         """Bring the files to where a start can trust them, and Kafka can read them, once they are synced."""
         self.write_indexes()
         self.writer().truncate(self.size)  # reserved space goes
-        return [self.log, self.offset_index.file, self.time_index.file]
+        return list(self._all_files())
 
     def _forget_recent(self) -> None:
         self._recent_offsets.clear()
@@ -168,6 +168,17 @@ class Segment:
         if position == 0:
             self.first_timestamp = None
             self._max_timestamp = NO_TIMESTAMP
+
+    def sync(self) -> None:
+        for file in self._all_files():
+            file.sync()
+
+    def release(self) -> None:
+        for file in self._all_files():
+            file.release()
+
+    def _all_files(self) -> tuple[PooledFile, ...]:
+        return self.log, self.offset_index.file, self.time_index.file
 
     # -- timestamps ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.log.segment import Segment
@@ -17,31 +17,48 @@ class TimestampedOffset(NamedTuple):
     leader_epoch: int
 
 
-def find_timestamp(segment: Segment, timestamp: int, start_offset: int) -> TimestampedOffset | None:
-    """The first record of the segment from `start_offset` on that is at or after `timestamp`."""
-    entry = segment.time_index.floor(timestamp)
-    known_offset = segment.base_offset + entry[1] if entry is not None else segment.base_offset
-    start = segment.offset_index.position(max(known_offset, start_offset) - segment.base_offset)
-    for position, header in segment.headers(start):
-        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-            found = _in_batch(
-                segment,
-                position,
-                header,
-                lambda record: record.timestamp >= timestamp and record.offset >= start_offset,
-            )
+def find_timestamp(
+    segments: Iterable[Segment], timestamp: int, start_offset: int
+) -> TimestampedOffset | None:
+    """The first record from `start_offset` on that is at or after `timestamp`."""
+    for segment in segments:
+        if segment.size and segment.end_offset > start_offset and segment.max_timestamp >= timestamp:
+            found = _in_segment(segment, timestamp, start_offset)
             if found is not None:
                 return found
     return None
 
 
-def find_max_timestamp(segment: Segment) -> TimestampedOffset | None:
-    """The first record that has the segment's largest timestamp."""
-    wanted = segment.max_timestamp
-    start = segment.offset_index.position(segment.max_timestamp_offset - segment.base_offset)
+def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampedOffset | None:
+    entry = segment.time_index.floor(timestamp)
+    known_offset = segment.base_offset + entry[1] if entry is not None else segment.base_offset
+    start = segment.offset_index.position(max(known_offset, start_offset) - segment.base_offset)
+
+    def matches(record: Record) -> bool:
+        return record.timestamp >= timestamp and record.offset >= start_offset
+
     for position, header in segment.headers(start):
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+            found = _in_batch(segment, position, header, matches)
+            if found is not None:
+                return found
+    return None
+
+
+def find_max_timestamp(segments: Iterable[Segment]) -> TimestampedOffset | None:
+    """The first record that has the largest timestamp."""
+    newest = max(
+        (segment for segment in segments if segment.size),
+        key=lambda segment: segment.max_timestamp,
+        default=None,
+    )
+    if newest is None:
+        return None
+    wanted = newest.max_timestamp
+    start = newest.offset_index.position(newest.max_timestamp_offset - newest.base_offset)
+    for position, header in newest.headers(start):
         if header.max_timestamp == wanted:
-            return _in_batch(segment, position, header, lambda record: record.timestamp == wanted)
+            return _in_batch(newest, position, header, lambda record: record.timestamp == wanted)
     return None
 
 

@@ -1,0 +1,53 @@
+"""The segments of a log in the order of their offsets. The last one is active: it alone grows."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from ottla.log.segment import Segment
+
+
+class SegmentList:
+    __slots__ = ("_segments", "active", "bases")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self.bases = [segment.base_offset for segment in segments]  # ascending, for bisecting
+        self.active = segments[-1]
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __getitem__(self, at: int) -> Segment:
+        return self._segments[at]
+
+    def index_of(self, offset: int) -> int:
+        """Which one holds `offset`; -1 when it lies before all of them."""
+        return bisect_right(self.bases, offset) - 1
+
+    def append(self, segment: Segment) -> None:
+        """The new active one."""
+        assert segment.base_offset > self.bases[-1]
+        self._segments.append(segment)
+        self.bases.append(segment.base_offset)
+        self.active = segment
+
+    def remove(self, first: int, end: int) -> Sequence[Segment]:
+        """Take some out, but not all."""
+        removed = self._segments[first:end]
+        del self._segments[first:end]
+        del self.bases[first:end]
+        self.active = self._segments[-1]
+        return removed
+
+    def replace_all(self, segment: Segment) -> Sequence[Segment]:
+        """Only `segment` stays, whether it was in the list or not; returns the others."""
+        removed = [other for other in self._segments if other is not segment]
+        self._segments[:] = [segment]
+        self.bases[:] = [segment.base_offset]
+        self.active = segment
+        return removed
