@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import errno
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from faults.power_cut import SimulatedFiles
 from log.building import NOW_MS, PARTITION, TOPIC_ID, append, config, new_log, open_directory, read_all, sync
+from ottla.log.files import SystemFiles
 from ottla.log.flusher import Flusher
 from ottla.log.partition_log import PartitionLog
 from ottla.model.topics import TopicPartition
@@ -142,6 +145,34 @@ def test_a_new_partition_is_durable_after_its_first_round() -> None:
         directory = open_directory(files.cut(seed), "/disk")
         assert directory.topic_ids == {PARTITION: TOPIC_ID}
         assert [record.value for record in read_all(directory.logs[PARTITION])] == [b"x"]
+
+
+def test_rounds_run_in_a_worker_while_the_owner_appends(tmp_path: Path) -> None:
+    directory = open_directory(SystemFiles(), str(tmp_path), config(segment_bytes=20_000))
+    logs = [
+        directory.create(TopicPartition("t", number), TOPIC_ID, config(segment_bytes=20_000), NOW_MS)
+        for number in range(5)
+    ]
+    flusher = Flusher()
+    with ThreadPoolExecutor(1) as worker:
+        for number in range(100):
+            begun = flusher.next_round()
+            future = worker.submit(begun.run) if begun is not None else None
+            for log in logs:
+                for _ in range(5):
+                    append(log, [b"%d" % number] * 3, epoch=number // 20)
+                flusher.mark_dirty(log)
+            if begun is not None and future is not None:
+                future.result(10)
+                flusher.finish(begun)
+                assert all(log.synced_offset == number * 15 for log in logs)
+    directory.abandon()
+    directory = open_directory(SystemFiles(), str(tmp_path), config(segment_bytes=20_000))
+    for log in directory.logs.values():
+        assert len(log.segments) > 2
+        assert [record.value for record in read_all(log)] == [b"%d" % (at // 15) for at in range(1_500)]
+        assert [entry.start_offset for entry in log.epochs.entries()] == [0, 300, 600, 900, 1_200]
+    directory.close()
 
 
 def test_syncs_are_due_by_count_by_time_and_after_a_roll() -> None:

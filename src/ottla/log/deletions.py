@@ -57,6 +57,3 @@ class Deletions:
             for due_ms, paths in self._due
             if (kept := [path for path in paths if not path.startswith(prefix)])
         )
-
-    def next_due_ms(self) -> int | None:
-        return min((due_ms for due_ms, _ in self._due), default=None)

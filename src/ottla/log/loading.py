@@ -50,34 +50,26 @@ def open_log(
     segments, is_trusted, is_durable = _load_segments(pool, directory, config, hints, names, epochs)
     end_offset = segments[-1].end_offset
     log_start_offset = max(hints.log_start_offset or 0, segments[0].base_offset)
+    known_offset = min(hints.recovery_point, end_offset)  # up to here nothing has changed since the last sync
     epochs.truncate_end(end_offset)
     epochs.truncate_start(log_start_offset)
     snapshots = ProducerSnapshots(pool, directory, _offsets(names, file_names.SNAPSHOT))
-    # A snapshot behind the recovery point may be one of batches that were lost.
-    snapshots_deleted = snapshots.delete_above(
-        end_offset if is_trusted else min(hints.recovery_point, end_offset)
-    )
+    unsynced = Unsynced()
+    if snapshots.delete_above(end_offset if is_trusted else known_offset):
+        unsynced.directories.add(directory)
+    if not is_durable:
+        _add_all(unsynced, pool, directory, segments, known_offset)
     producers = ProducerStates()
     rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
     snapshots.delete_except({segment.base_offset for segment in segments})
     segments[-1].begin_life(now_ms, config)
-    synced_offset = end_offset if is_durable else min(hints.recovery_point, end_offset)
-    unsynced = Unsynced()
-    if not is_durable:
-        for segment in segments:
-            if segment.end_offset >= synced_offset:
-                unsynced.files += segment.complete()
-        unsynced.files.append(pool.existing(os.path.join(directory, PARTITION_METADATA)))
-        unsynced.add_names(directory)
-    elif snapshots_deleted:
-        unsynced.directories.append(directory)
     state = LogState(
         SegmentList(segments),
         epochs,
         producers,
         snapshots,
         log_start_offset,
-        synced_offset,
+        end_offset if is_durable else known_offset,
         unsynced,
         is_complete=is_trusted,
     )
@@ -118,6 +110,17 @@ def _load_segments(
         segments.append(create_segment(pool, directory, log_start_offset))
         is_trusted = is_durable = False
     return segments, is_trusted, is_durable
+
+
+def _add_all(
+    unsynced: Unsynced, pool: OpenFiles, directory: str, segments: list[Segment], synced_offset: int
+) -> None:
+    """After a crash: whatever was found behind `synced_offset`, and its names, may be in memory only."""
+    for segment in segments:
+        if segment.end_offset >= synced_offset:
+            unsynced.files += segment.complete()
+    unsynced.files.append(pool.existing(os.path.join(directory, PARTITION_METADATA)))
+    unsynced.add_names(directory)
 
 
 def create_log(

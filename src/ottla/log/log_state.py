@@ -28,7 +28,7 @@ class Unsynced:
     """What the next sync round has to make durable, besides what was appended to the active segment."""
 
     files: list[PooledFile] = field(default_factory=list)  # in the order of offsets
-    directories: list[str] = field(default_factory=list)  # whose names changed
+    directories: set[str] = field(default_factory=set)  # whose names changed
     renames: list[tuple[str, str]] = field(default_factory=list)  # (from, to), when the files are durable
 
     def __bool__(self) -> bool:
@@ -36,7 +36,7 @@ class Unsynced:
 
     def add_names(self, directory: str) -> None:
         """The directory, and its own name above it, may have changed."""
-        self.directories += [directory, os.path.dirname(directory)]
+        self.directories |= {directory, os.path.dirname(directory)}
 
 
 @dataclass(slots=True)

@@ -11,8 +11,6 @@ from struct import Struct
 
 from ottla.log.sparse_index import SparseIndex
 
-ENTRY_BYTES = 8
-
 
 class OffsetIndex(SparseIndex):
     __slots__ = ()

@@ -15,7 +15,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.log import leader_epochs, retention
+from ottla.log import leader_epochs, retention, time_index
 from ottla.log.files import TEMPORARY_SUFFIX, FileHandle, FileRange
 from ottla.log.log_state import LogState, Storage, Unsynced
 from ottla.log.producer_snapshots import apply_marker, rebuild_producers
@@ -94,7 +94,7 @@ class PartitionLog:
         self._segment_bytes = config.segment_bytes
         self._segment_ms = config.segment_ms_max
         self._index_interval_bytes = config.index_interval_bytes
-        self._index_entries_max = config.segment_index_bytes // 12  # the time index has the larger entries
+        self._index_entries_max = config.segment_index_bytes // time_index.ENTRY_BYTES  # the larger ones
         self._log_append_time = config.message_timestamp_log_append
 
     # -- appending -----------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class PartitionLog:
         self._segments.append(new)
         self._bytes_since_snapshot = 0
         self._unsynced.files += sealed
-        self._unsynced.directories.append(self.directory)
+        self._unsynced.directories.add(self.directory)
         return new
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -376,7 +376,7 @@ class PartitionLog:
         due_ms = now_ms + self.config.file_delete_delay_ms
         for segment in segments:
             self._storage.deletions.schedule(rename_deleted(self._files, segment), due_ms)
-        self._unsynced.directories.append(self.directory)
+        self._unsynced.directories.add(self.directory)
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut off everything from `offset` on (a batch that spans it goes too). Durable when it returns.
@@ -441,7 +441,7 @@ class PartitionLog:
     def _write_snapshot(self) -> None:
         if self.log_end_offset > self._snapshots.latest_offset:
             self._unsynced.files.append(self._snapshots.take(self.producers, self.log_end_offset))
-            self._unsynced.directories.append(self.directory)
+            self._unsynced.directories.add(self.directory)
             self._snapshots.delete_except(self._segments.bases)
         self._bytes_since_snapshot = 0
 

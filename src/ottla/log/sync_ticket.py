@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from ottla.log.files import Files
@@ -28,14 +29,20 @@ class SyncTicket:
         """Raises OSError when the disk does not take it: the broker must stop, nothing may be tried again."""
         for file in self.unsynced.files:
             file.sync()
-        for directory in dict.fromkeys(self.unsynced.directories):
-            self._files.sync_directory(directory)
+        for directory in sorted(self.unsynced.directories):
+            self._sync_names(directory)
         self.rename()
         for _, target in self.unsynced.renames:
-            self._files.sync_directory(os.path.dirname(target))
+            self._sync_names(os.path.dirname(target))
 
     def rename(self) -> None:
         """The files are durable: the new ones take the place of the old."""
         for source, target in self.unsynced.renames:
-            if self._files.exists(source):  # not yet done, by a try that failed
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # done by a try that failed later, or the log is gone
                 self._files.rename(source, target)
+
+    def _sync_names(self, directory: str) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the log was deleted in the meantime
+            self._files.sync_directory(directory)
