@@ -22,7 +22,7 @@ from ottla.controller.controller import Controller
 from ottla.log.directory import LogDirectory
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
-from ottla.model.configs import TopicConfig, stored_topic_config
+from ottla.model.configs import BrokerConfig, TopicConfig, stored_topic_config
 from ottla.model.topics import TopicPartition
 from ottla.node.sync_rounds import SyncRounds
 from ottla.replica.events import Event
@@ -107,6 +107,11 @@ class Hosting:
             partition.in_sync_count = len(image.isr)
             partition.replica_count = len(image.replicas)
             self._partitions.add(partition)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's settings as they are now."""
+        return self._controller.config
 
     def config_of(self, topic: str) -> TopicConfig:
         """A stored setting that no longer holds is left out and named; the topic serves without it."""

@@ -1,4 +1,4 @@
-"""What is done now and then: retention, flush.ms, checkpoints, and removing the files of what was deleted."""
+"""What is done now and then: retention, flush.ms, forgetting producers, checkpoints, removing files."""
 
 from __future__ import annotations
 
@@ -57,17 +57,24 @@ class Housekeeping:
         self._hosting.changed_since_checkpoint = False
 
     def _look_after(self, partitions: list[Partition], first: int) -> None:
-        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
         for partition in partitions[first : first + _SLICE]:
-            if partition.deleted:
-                continue
-            if partition.log.apply_retention(wall_ms, partition.high_watermark):
-                self._hosting.changed_since_checkpoint = True
-                self._flusher.mark_dirty(partition.log)
-            elif partition.log.sync_is_due(monotonic_ms):
-                self._flusher.mark_dirty(partition.log)
+            try:
+                if not partition.deleted:
+                    self._look_after_one(partition)
+            except OSError as error:
+                log.error("%s: retention has to wait: %s", partition, error)
         if first + _SLICE < len(partitions):
             self._reactor.post(lambda: self._look_after(partitions, first + _SLICE))
+
+    def _look_after_one(self, partition: Partition) -> None:
+        now_ms = self._clock.wall_ms()
+        expiration_ms = self._hosting.config.integer("producer.id.expiration.ms")
+        partition.log.producers.expire(now_ms, expiration_ms)
+        if partition.log.apply_retention(now_ms, partition.high_watermark):
+            self._hosting.changed_since_checkpoint = True
+            self._flusher.mark_dirty(partition.log)
+        elif partition.log.sync_is_due(self._clock.monotonic_ms()):
+            self._flusher.mark_dirty(partition.log)
 
 
 def _removed(error: BaseException | None) -> None:
