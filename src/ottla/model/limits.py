@@ -17,7 +17,7 @@ REQUESTS_IN_FLIGHT_PER_CONNECTION = 100
 FRAMES_PER_CONNECTION_AND_TURN = 32
 """Requests of one connection handled in one turn; while an answer waits for a slow reader none are."""
 
-ANSWER_BYTES_QUEUED = 1 * MIB
+ANSWER_BYTES_AHEAD = 1 * MIB
 """Answers to one connection that are made ahead in a turn (file ranges stay in their files)."""
 
 CONNECTIONS_MAX = 10_000
@@ -38,7 +38,7 @@ TURN_BYTES_MAX = 8 * MIB
 REQUESTS_PER_TURN_MAX = 512
 """The same in requests: the smallest have 14 bytes, and each takes some ten microseconds."""
 
-TURN_HANDLING_US_MAX = 5_000
+TURN_HANDLING_US_MAX = 2_000
 """After that no further request is begun in a turn, except for produces, which the two limits above bound:
 some requests take milliseconds, and whoever sends many of them waits, not the others.
 """

@@ -7,6 +7,7 @@ own to be received into; it grows with what has arrived, so that a length alone 
 from __future__ import annotations
 
 import struct
+from sys import maxsize
 
 from ottla.model.errors import Malformed
 from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
@@ -21,8 +22,9 @@ class FrameCutter:
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.frame_bytes_max = frame_bytes_max
-        # Received, but less than a length and its frame.
-        self._rest = b""
+        # Received, and from the position on not cut yet.
+        self._data = b""
+        self._position = 0
         # The large frame under way: its length, what arrived of it, and the view handed out for receiving.
         self._length = 0
         self._buffer: bytearray | None = None
@@ -31,21 +33,38 @@ class FrameCutter:
 
     @property
     def pending_bytes(self) -> int:
-        """Memory that the unfinished frame holds."""
-        return len(self._rest) if self._buffer is None else len(self._buffer)
+        """Memory that the unfinished frame holds, and the frames that are not cut yet."""
+        return len(self._data) - self._position if self._buffer is None else len(self._buffer)
 
-    def feed(self, data: bytes) -> list[memoryview]:
-        """The frames that `data` completes, without their lengths. After `Malformed` the stream is lost."""
+    @property
+    def has_frame(self) -> bool:
+        """Whether `cut` would give one (or refuse what is next)."""
+        left = len(self._data) - self._position
+        if left < 4:
+            return False
+        (length,) = _LENGTH.unpack_from(self._data, self._position)
+        return not left - 4 < length <= self.frame_bytes_max
+
+    def feed(self, data: bytes, count_max: int = maxsize) -> list[memoryview]:
+        """Takes `data` in, and cuts. After `Malformed` the stream is lost."""
         frames: list[memoryview] = []
         if self._buffer is not None:
             data = self._fill(data, frames)
-        elif self._rest:
-            data = self._rest + data
-            self._rest = b""
-        view = memoryview(data)
+        if self._data:
+            data = self._data[self._position :] + data
+        self._data, self._position = data, 0
+        return frames + self.cut(count_max) if frames else self.cut(count_max)
+
+    def cut(self, count_max: int = maxsize) -> list[memoryview]:
+        """The next whole frames, without their lengths."""
+        data, position = self._data, self._position
         size = len(data)
-        position = 0
+        view = memoryview(data)
+        frames: list[memoryview] = []
         while size - position >= 4:
+            if len(frames) == count_max:
+                self._position = position
+                return frames
             (length,) = _LENGTH.unpack_from(data, position)
             if not 0 <= length <= self.frame_bytes_max:
                 self._refuse(length, data[position : position + 4])
@@ -53,12 +72,11 @@ class FrameCutter:
             if end > size:
                 if length > RECEIVE_BYTES and size - position >= _BUFFER_WORTH_BYTES:
                     self._begin_buffer(length, view[position + 4 :])
-                    return frames
+                    position = size
                 break
             frames.append(view[position + 4 : end])
             position = end
-        if position < size:
-            self._rest = data[position:]
+        self._data, self._position = data[position:], 0
         return frames
 
     def wanted(self) -> memoryview | None:

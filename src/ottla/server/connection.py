@@ -15,7 +15,6 @@ from typing import Protocol
 
 from ottla.log.files import FileRange
 from ottla.model.limits import (
-    ANSWER_BYTES_QUEUED,
     FRAMES_PER_CONNECTION_AND_TURN,
     RECEIVE_BYTES,
     REQUESTS_IN_FLIGHT_PER_CONNECTION,
@@ -89,7 +88,7 @@ class Connection:
         self.last_active_ms = now_ms
         self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
         self.counted_bytes = 0  # what the reactor has counted as held for this peer
-        self._frames: list[memoryview] = []  # whole, but not handled yet
+        self._frames: list[memoryview] = []  # cut, but not handled yet
         self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
         self._wake = wake  # tells the reactor that answers are ready
@@ -99,18 +98,8 @@ class Connection:
 
     # -- receiving ---------------------------------------------------------------------------------------
 
-    def take_frames(self) -> list[memoryview]:
-        """Frames to handle in this turn; the rest waits until there is room for more answers."""
-        count = min(FRAMES_PER_CONNECTION_AND_TURN, REQUESTS_IN_FLIGHT_PER_CONNECTION - len(self.pending))
-        if len(self._frames) <= count:
-            frames, self._frames = self._frames, []
-        else:
-            frames = self._frames[:count]
-            del self._frames[:count]
-        return frames
-
     def receive(self, now_ms: int) -> int:
-        """Reads once and cuts frames; how many bytes came. Raises PeerGone or Malformed."""
+        """Reads once; how many bytes came. Raises PeerGone or Malformed."""
         wanted = self.cutter.wanted()
         try:
             if wanted is None:
@@ -124,21 +113,37 @@ class Connection:
             raise PeerGone(error.strerror or str(error)) from None
         if count == 0:
             raise PeerGone("closed by the peer")
-        frames = self.cutter.feed(data) if wanted is None else self.cutter.received(count)
         self.last_active_ms = now_ms
-        if not self.cutter.pending_bytes:
-            self.frame_began_ms = None
-        elif frames or self.frame_began_ms is None:
-            self.frame_began_ms = now_ms
+        # Only as many as can be handled: a receive may bring thousands of small ones.
+        frames = self.cutter.feed(data, self._room) if wanted is None else self.cutter.received(count)
         if frames:
-            self.progress_ms = now_ms
             self._frames += frames
+            self._note_progress(now_ms)
+        elif self.frame_began_ms is None:
+            self.frame_began_ms = now_ms
         return count
+
+    def take_frames(self, now_ms: int) -> list[memoryview]:
+        """Frames to handle in this turn; others wait until there is room for more answers. Or Malformed."""
+        frames, self._frames = self._frames, []
+        if self.cutter.has_frame and len(frames) < self._room:
+            frames += self.cutter.cut(self._room - len(frames))
+            self._note_progress(now_ms)
+        return frames
+
+    @property
+    def _room(self) -> int:
+        return min(FRAMES_PER_CONNECTION_AND_TURN, REQUESTS_IN_FLIGHT_PER_CONNECTION - len(self.pending))
+
+    def _note_progress(self, now_ms: int) -> None:
+        """A frame got whole. What is behind it has begun now, if anything is."""
+        self.progress_ms = now_ms
+        self.frame_began_ms = now_ms if self.cutter.pending_bytes else None
 
     @property
     def has_frames(self) -> bool:
         """Frames have arrived that were not handled yet."""
-        return bool(self._frames)
+        return bool(self._frames) or self.cutter.has_frame
 
     def give_back(self, frames: list[memoryview]) -> None:
         """Frames that were taken, but cannot be handled yet."""
@@ -149,9 +154,9 @@ class Connection:
     def may_read(self) -> bool:
         """Also while a request blocks: that is how we learn that the peer has left."""
         return not (
-            self._frames
-            or self._out
+            self._out
             or self.muted_until_ms
+            or self.has_frames
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
 
@@ -167,10 +172,7 @@ class Connection:
     @property
     def may_go_on(self) -> bool:
         """Within a turn, before its answers are sent."""
-        return (
-            not (self.closed or self.muted_until_ms or self.is_blocked)
-            and self._answer_bytes() < ANSWER_BYTES_QUEUED
-        )
+        return not (self.closed or self.muted_until_ms or self.is_blocked)
 
     @property
     def is_blocked(self) -> bool:
@@ -188,11 +190,9 @@ class Connection:
 
     def held_bytes(self) -> int:
         """Memory that the peer makes us hold: frames, whole or not, and answers, in their turn or not."""
-        return self.cutter.pending_bytes + sum(map(len, self._frames)) + self._answer_bytes()
-
-    def _answer_bytes(self) -> int:
-        waiting = sum(_bytes_in_memory(answer.chunks) for answer in self.pending if answer.chunks)
-        return waiting + _bytes_in_memory(self._out)
+        frames = self.cutter.pending_bytes + sum(map(len, self._frames))
+        answers = sum(bytes_in_memory(answer.chunks) for answer in self.pending if answer.chunks)
+        return frames + answers + bytes_in_memory(self._out)
 
     # -- answering ---------------------------------------------------------------------------------------
 
@@ -289,5 +289,6 @@ class Connection:
         self.pending.clear()
 
 
-def _bytes_in_memory(chunks: Iterable[Chunk]) -> int:
+def bytes_in_memory(chunks: Iterable[Chunk]) -> int:
+    """Without those that are still in a file."""
     return sum(chunk_size(chunk) for chunk in chunks if not isinstance(chunk, FileRange))

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ErrorCode, Malformed
-from ottla.model.limits import TURN_HANDLING_US_MAX
+from ottla.model.limits import ANSWER_BYTES_AHEAD, TURN_HANDLING_US_MAX
 from ottla.protocol import apis
 from ottla.protocol.codec import reader
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
-from ottla.server.connection import Connection
+from ottla.server.connection import Connection, bytes_in_memory
 from ottla.server.exchange import Exchange
 from ottla.server.handlers import api_versions, produce
 from ottla.server.reactor import Arrivals
@@ -79,8 +79,10 @@ class KafkaApplication:
     ) -> bool:
         """Frames one by one, as far as time and the connection allow; False when that was not even one."""
         clock = self._services.clock
+        answer_bytes = 0
         for number, frame in enumerate(frames):
-            if not connection.may_go_on or clock.monotonic_us() > late_us:
+            is_late = answer_bytes > ANSWER_BYTES_AHEAD or clock.monotonic_us() > late_us
+            if is_late or not connection.may_go_on:
                 connection.give_back(frames[number:])
                 return number > 0
             exchange = self._open(connection, frame, arrived_us)
@@ -90,6 +92,7 @@ class KafkaApplication:
                 self._handle(exchange)
             else:
                 self._handle_together([exchange])
+            answer_bytes += bytes_in_memory(exchange.chunks or ())
         return True
 
     def _handle(self, exchange: Exchange[Any]) -> None:

@@ -318,7 +318,11 @@ class Reactor:
         if not connection.may_handle:
             self._watch(connection)
             return count
-        frames = connection.take_frames()
+        try:
+            frames = connection.take_frames(now_ms)
+        except Malformed as problem:
+            self.drop(connection, str(problem))
+            return count
         if frames:
             arrivals.setdefault(application, []).append((connection, frames))
         return count + len(frames) * _REQUEST_COST_BYTES
@@ -452,7 +456,7 @@ class Reactor:
         idle_ms_max = self._options.idle_ms_max
         idle_since_ms = now_ms - idle_ms_max if idle_ms_max >= 0 else -1
         for connection, _ in list(self._connections.values()):
-            if connection.frame_began_ms is not None:
+            if connection.frame_began_ms is not None and not connection.has_frames:
                 if connection.frame_began_ms < now_ms - FRAME_ARRIVAL_MS_MAX:
                     self.drop(
                         connection,
