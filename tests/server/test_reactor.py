@@ -7,7 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -252,7 +252,8 @@ def test_unfinished_frames_of_all_connections_stay_within_the_limit() -> None:
     with running(echo, options) as (reactor, port):
         peers = [connect(port) for _ in range(10)]
         for peer in peers:
-            peer.sendall(struct.pack(">i", 50_000_000) + b"x" * 300_000)
+            with suppress(ConnectionError):  # some are dropped before they have sent all of it
+                peer.sendall(struct.pack(">i", 50_000_000) + b"x" * 300_000)
         wait_until(lambda: len(echo.gone) >= 5)
         assert reactor._held_bytes <= 1_000_000
         for peer in peers:
