@@ -19,6 +19,8 @@ class SickFiles(SystemFiles):
         self.held = threading.Event()  # syncs of `held_paths` wait while it is cleared
         self.held.set()
         self.held_paths = "*"
+        self.reads_held = threading.Event()  # reads of logs in worker threads wait while it is cleared
+        self.reads_held.set()
         self.bytes_read: dict[str, int] = {}  # by path
 
     def check(self, operation: str, path: str) -> None:
@@ -63,6 +65,9 @@ class SickFile(SystemFile):
         return super().append(chunks)
 
     def pread(self, size: int, position: int) -> bytes:
+        if threading.current_thread().name.startswith("ottla-read"):
+            self.disk.reads_held.wait(20)
+            self.disk.check("pread", self.name)
         self.disk.bytes_read[self.name] = self.disk.bytes_read.get(self.name, 0) + size
         return super().pread(size, position)
 

@@ -73,9 +73,9 @@ def test_control_requests_overtake_a_flood_of_data(broker: BrokerProcess) -> Non
         flooded(broker.bootstrap),
     ):
         of_control, of_data = [], []
-        for _ in range(8):  # by turns, so that both see the same machine
-            of_control += latencies(control, 3)
-            of_data += latencies(data, 3)
+        for _ in range(6):  # by turns, so that both see the same machine
+            of_control += latencies(control, 2)
+            of_data += latencies(data, 2)
         assert statistics.median(of_control) < statistics.median(of_data)
         # And they do get their work done.
         topic = create_topic(control, partitions=5)

@@ -16,7 +16,7 @@ from calls import (
     topic_id_of,
     values_in,
 )
-from ottla.model.errors import ErrorCode
+from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import TopicId
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -30,6 +30,7 @@ from ottla.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+from ottla.server.fetch_sessions import EVICTION_IDLE_MS, FetchSessions
 from ottla.testing import BrokerProcess
 from wire import WireClient
 
@@ -281,3 +282,37 @@ def test_a_reader_without_a_slot_reads_without_a_session(narrow: BrokerProcess) 
         sessions[0].epoch = -1
         sessions[0].fetch()  # gives its slot back
         assert Session(client, 12, topic, at(0)).id != 0
+
+
+def opened(sessions: FetchSessions, now_ms: int, session_id: int = 0, epoch: int = 0) -> int:
+    """The id of the session that a fetch at `now_ms` gets."""
+    request = fetch_request("topic", at(0), session_id=session_id, session_epoch=epoch)
+    return sessions.open(request, 12, now_ms).session_id
+
+
+def test_a_session_that_is_idle_for_long_gives_way_to_a_new_one() -> None:
+    sessions = FetchSessions(2, seed=1)
+    old, used = opened(sessions, 0), opened(sessions, 0)
+    assert opened(sessions, EVICTION_IDLE_MS - 1) == 0
+    assert opened(sessions, EVICTION_IDLE_MS - 1, used, 1) == used
+    new = opened(sessions, EVICTION_IDLE_MS)
+    assert new not in (0, old, used)
+    with pytest.raises(Refused) as refusal:
+        opened(sessions, EVICTION_IDLE_MS, old, 1)
+    assert refusal.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert opened(sessions, EVICTION_IDLE_MS, used, 2) == used
+    assert len(sessions) == 2
+
+
+def test_without_slots_there_are_no_sessions() -> None:
+    sessions = FetchSessions(0)
+    assert opened(sessions, 0) == 0
+    assert opened(sessions, 10 * EVICTION_IDLE_MS) == 0
+
+
+def test_the_epoch_after_the_largest_is_1() -> None:
+    sessions = FetchSessions(1)
+    session_id = opened(sessions, 0)
+    sessions._sessions[session_id].epoch = 2**31 - 1
+    assert opened(sessions, 0, session_id, 2**31 - 1) == session_id
+    assert opened(sessions, 0, session_id, 1) == session_id
