@@ -110,7 +110,6 @@ def test_one_request_can_mix_topics_that_are_there_missing_and_impossible(client
         (there, ErrorCode.NONE),
         (missing, ErrorCode.NONE),
         ("im/possible", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (there, ErrorCode.NONE),
     ]
 
 

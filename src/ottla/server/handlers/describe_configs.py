@@ -29,9 +29,17 @@ if TYPE_CHECKING:
 
 
 def handle(exchange: Exchange[DescribeConfigsRequest], services: Services) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[_describe(exchange, services, resource) for resource in exchange.request.resources]
-    )
+    asked: set[tuple[int, str]] = set()
+    results = []
+    for resource in exchange.request.resources:
+        key = (resource.resource_type, resource.resource_name)
+        if key in asked:
+            text = "the request asks for it twice"
+            results.append(DescribeConfigsResult(ErrorCode.INVALID_REQUEST, text, *key))
+        else:
+            asked.add(key)
+            results.append(_describe(exchange, services, resource))
+    return DescribeConfigsResponse(results=results)
 
 
 def _describe(

@@ -5,11 +5,12 @@
 - earliest local (8+) is the log start, latest tiered (9+) and earliest pending upload (11+) are unknown (-1):
   there is no tiered storage here.
 - A timestamp finds the first record at or after it that readers may see, else -1.
-- Leader epochs are checked from 4 on.
+- Leader epochs are checked from 4 on. A partition that is asked for twice is refused, as in Kafka.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode, Refused
@@ -65,12 +66,17 @@ def handle(exchange: Exchange[ListOffsetsRequest], services: Services) -> Messag
 
 def _response(exchange: Exchange[ListOffsetsRequest], services: Services) -> ListOffsetsResponse:
     topics = []
+    counts = Counter(
+        (topic.name, asked.partition_index) for topic in exchange.request.topics for asked in topic.partitions
+    )
     for topic in exchange.request.topics:
         answers = []
         for asked in topic.partitions:
             try:
                 if not exchange.may(topic.name):
                     raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if counts[topic.name, asked.partition_index] > 1:
+                    raise Refused(ErrorCode.INVALID_REQUEST, "the request asks for the partition twice")
                 partition = services.partitions.named(topic.name, asked.partition_index)
                 if partition is None:
                     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -81,7 +81,8 @@ def _response(
             _topic(exchange, services, topic) for topic in image.topics.values() if exchange.may(topic.name)
         ]
     else:
-        topics = [_asked_topic(exchange, services, topic, errors) for topic in asked]
+        once = {(topic.name, topic.topic_id): topic for topic in asked}  # as in Kafka, whatever is repeated
+        topics = [_asked_topic(exchange, services, topic, errors) for topic in once.values()]
     operations = _NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = services.operations_allowed(exchange.connection, ResourceType.CLUSTER, CLUSTER_NAME)
