@@ -92,7 +92,7 @@ def test_data_that_was_just_written_is_warm(tmp_path: Path) -> None:
     assert cold_ranges(ranges) == []
     os.fsync(handle.fileno())
     os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    assert cold_ranges(ranges) in ([], list(ranges))
+    assert set(cold_ranges(ranges)) <= set(ranges)  # the probe itself may bring some of it back
     handle.close()
 
 
