@@ -3,8 +3,8 @@
 - Without a transactional id every request gets a new id with epoch 0; ids are reserved durably in blocks.
 - From 3 on a producer may name its id and epoch to have the epoch raised (KIP-360). That is for transactional
   producers; an idempotent one that names its id gets a new id, which fences as well.
-- Transactions are not offered yet: a transactional id is refused with INVALID_REQUEST, which every client takes
-  as final instead of trying for ever.
+- Transactions are not offered yet: a transactional id is refused with INVALID_REQUEST, which every client
+  takes as final instead of trying for ever.
 """
 
 from __future__ import annotations
