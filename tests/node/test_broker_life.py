@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -261,6 +262,7 @@ def test_nothing_acknowledged_is_lost_when_the_broker_is_killed(broker: BrokerPr
         ]
         while any(len(writer.acknowledged) < 100 for writer in writers):
             assert all(writer.is_alive() for writer in writers), broker.output()
+            time.sleep(0.005)
         broker.kill()
         for writer in writers:
             writer.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -114,6 +115,7 @@ def test_a_topic_with_many_partitions_is_deleted_and_made_anew_under_load(broker
             before = load.acknowledged
             while load.acknowledged < before + PARTITIONS:
                 assert not load.problems
+                time.sleep(0.005)
             delete_topic(client, name)
             assert describe_topic(client, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         create_topic(client, name, partitions=PARTITIONS)
@@ -121,6 +123,7 @@ def test_a_topic_with_many_partitions_is_deleted_and_made_anew_under_load(broker
         before = load.acknowledged
         while load.acknowledged < before + 2 * PARTITIONS:
             assert not load.problems
+            time.sleep(0.005)
     with WireClient(broker.bootstrap) as client:
         for partition in range(PARTITIONS):
             assert set(values_from(client, name, partition=partition)) == {bytes(topic_id)}
