@@ -1,4 +1,4 @@
-"""`make demo`: a broker starts, stock Kafka clients produce and consume, and the terminal shows what happened.
+"""`make demo`: a broker starts, stock Kafka clients produce and consume, the terminal shows what happened.
 
 Nothing here is Ottla's own client: the producer is confluent-kafka (librdkafka), the reader kafka-python.
 """
@@ -75,7 +75,8 @@ def produce(bootstrap: str) -> None:
     producer.flush(60)
     seconds = time.perf_counter() - began
     assert not failed, failed[0]
-    step(f"confluent-kafka produced {RECORDS:,} orders, acks=all, synced to disk: {RECORDS / seconds:,.0f} records/s")
+    rate = RECORDS / seconds
+    step(f"confluent-kafka produced {RECORDS:,} orders, acks=all, synced to disk: {rate:,.0f} records/s")
 
 
 def consume(bootstrap: str) -> None:

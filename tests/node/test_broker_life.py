@@ -178,7 +178,7 @@ def test_a_stop_answers_what_waits_and_leaves_the_marker(
         assert reader.is_closed_by_peer()
     assert broker.stop() == 0
     assert marker.exists()
-    assert not (broker.data_dir / "broker.json").exists()
+    assert not (broker.data_dir / "coordination" / "broker.json").exists()
     broker.start()
     with WireClient(broker.bootstrap) as client:
         assert leader_epoch(client, topic) == 0

@@ -41,7 +41,9 @@ def test_other_kinds_are_refused_with_an_error_that_clients_do_not_retry(
     else:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["id"])
         (found,) = client.call(request, version).coordinators
-    assert found.error_code == ErrorCode.INVALID_REQUEST
+    transaction = key_type == 1
+    expected = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if transaction else ErrorCode.INVALID_REQUEST
+    assert found.error_code == expected
     assert not ErrorCode(found.error_code).retriable
     assert found.error_message
     assert found.node_id == -1

@@ -50,4 +50,5 @@ def test_transactions_are_refused_with_an_error_that_clients_do_not_retry(
     client: WireClient, version: int, transactional_id: str
 ) -> None:
     answer = client.call(InitProducerIdRequest(transactional_id, 60_000), version)
-    assert (answer.error_code, answer.producer_id) == (ErrorCode.INVALID_REQUEST, -1)
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert answer.producer_id == -1

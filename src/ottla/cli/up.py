@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from ottla.log.files import DirectoryLocked
 from ottla.model.configs import InvalidSetting
 from ottla.model.errors import CorruptData
 from ottla.node.broker import Broker, BrokerFailed
@@ -26,13 +27,18 @@ def up(data: Path | None, port: int | None, config: Path | None, assignments: li
         settings = load_settings(config, _assignments(data, port, config, assignments))
         broker = Broker(settings)
         broker.start()
+        ready_file = settings.coordination_dir / READY_FILE
+        _announce(broker, settings, ready_file)
+    except DirectoryLocked as error:
+        print(f"ottla: cannot start: {error.strerror} ({error.filename})", file=sys.stderr)
+        return 1
     except (InvalidSetting, BrokerFailed, CorruptData, OSError) as error:
         print(f"ottla: cannot start: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: broker.ask_to_stop())
-    ready_file = settings.log_dirs[0].parent / READY_FILE
-    _announce(broker, settings, ready_file)
     try:
         broker.run()
     except BrokerFailed as failure:

@@ -46,7 +46,7 @@ from ottla.controller.znode_formats import (
 from ottla.coordination.client import Coordination
 from ottla.coordination.operations import Check, Delete, Multi, Result, Step, StepResult
 from ottla.model.clock import Clock
-from ottla.model.configs import BrokerConfig, InvalidSetting
+from ottla.model.configs import BrokerConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import NO_TOPIC_ID, TopicId, new_topic_id, topic_id_text
 
@@ -322,11 +322,10 @@ class Controller:
 
     def _take_dynamic_config(self) -> None:
         default, own = self.image.broker_configs(None), self.image.broker_configs(self.broker_id)
-        try:
-            self.config = self.config.with_dynamic(default, own)
-        except InvalidSetting as error:
+        self.config, problems = self.config.with_stored_dynamic(default, own)
+        for problem in problems:
             # Written by another version or by hand. The broker runs on without it rather than not at all.
-            logger.error("dynamic settings of broker %d are not in effect: %s", self.broker_id, error)
+            logger.error("a dynamic setting of broker %d is not in effect: %s", self.broker_id, problem)
 
     # Notices of changed settings
 

@@ -95,7 +95,7 @@ def _recover(
     if is_torn and next_offset < recovery_point:
         raise CorruptData(
             f"{segment.log.path} is whole up to offset {next_offset}, but was synced up to {recovery_point}; "
-            "`ottla log verify` shows the damage"
+            "restore the file from a backup, or delete the topic"
         )
     if valid_size < file_size:
         _log.warning(

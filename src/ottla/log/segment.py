@@ -269,7 +269,9 @@ class Segment:
             position += batch_size
 
     def corrupt(self, position: int, problem: str) -> CorruptData:
-        return CorruptData(f"{self.log.path} at position {position}: {problem}; `ottla log verify` checks it")
+        return CorruptData(
+            f"{self.log.path} at position {position}: {problem}; restore the file, or delete the topic"
+        )
 
 
 def create_segment(pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0) -> Segment:

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable
 
+from ottla.controller.changes import BrokerConfigChanged, Change
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.znode_formats import EndPoint
@@ -23,7 +24,7 @@ from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
-from ottla.node.settings import BrokerSettings
+from ottla.node.settings import BrokerSettings, connection_limits
 from ottla.node.sync_rounds import SyncRounds
 from ottla.node.workers import Workers
 from ottla.replica.partitions import Partitions
@@ -66,7 +67,8 @@ class Broker:
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._lock: Lock | None = None  # of the coordination directory
         self._directories: list[LogDirectory] = []
-        self._reactor = Reactor(self.clock, _socket_options(settings), self.metrics)
+        self._socket_options = _socket_options(settings)
+        self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
@@ -109,7 +111,8 @@ class Broker:
         if not all(directory.was_clean for directory in self._directories):
             self._await(self._controller.raise_leader_epochs)
         self._hosting.host_all()
-        self._controller.on_change.append(self._hosting.follow)
+        self._controller.on_change += [self._hosting.follow, self._follow]
+        self._limit_connections()
         self._services = self._make_services()
         self._open_listeners()
         self._housekeeping = self._make_housekeeping()
@@ -156,6 +159,16 @@ class Broker:
                     now_ms=self.clock.wall_ms(),
                 )
             )
+
+    def _follow(self, change: Change) -> None:
+        if isinstance(change, BrokerConfigChanged):
+            self._limit_connections()
+
+    def _limit_connections(self) -> None:
+        """max.connections and its kin may change while the broker runs."""
+        limits = connection_limits(self._controller.config)
+        self._socket_options.connections_max = limits.connections_max
+        self._socket_options.connections_per_address_max = limits.for_address
 
     def _make_services(self) -> Services:
         return Services(

@@ -7,6 +7,7 @@ import logging
 from ottla.log.directory import LogDirectory
 from ottla.log.flusher import Flusher
 from ottla.model.clock import Clock
+from ottla.model.errors import CorruptData
 from ottla.node.hosting import Hosting
 from ottla.node.workers import Workers
 from ottla.replica.partition import Partition
@@ -48,20 +49,26 @@ class Housekeeping:
         self._set_timer()
         self._look_after(list(self._partitions), 0)
         for directory in self._directories:
-            removal = directory.take_due_deletions(self._clock.wall_ms())
-            if removal is not None:
-                self._remover(removal.run, _removed)
-            if self._hosting.changed_since_checkpoint:
-                writes = directory.begin_checkpoint(self._hosting.high_watermarks(directory))
-                self._syncer(writes.run, _checkpointed)
+            try:
+                self._tidy(directory)
+            except OSError as error:
+                log.error("%s cannot be tidied up now: %s", directory.path, error)
         self._hosting.changed_since_checkpoint = False
+
+    def _tidy(self, directory: LogDirectory) -> None:
+        removal = directory.take_due_deletions(self._clock.wall_ms())
+        if removal is not None:
+            self._remover(removal.run, _removed)
+        if self._hosting.changed_since_checkpoint:
+            writes = directory.begin_checkpoint(self._hosting.high_watermarks(directory))
+            self._syncer(writes.run, _checkpointed)
 
     def _look_after(self, partitions: list[Partition], first: int) -> None:
         for partition in partitions[first : first + _SLICE]:
             try:
                 if not partition.deleted:
                     self._look_after_one(partition)
-            except OSError as error:
+            except (OSError, CorruptData) as error:
                 log.error("%s: retention has to wait: %s", partition, error)
         if first + _SLICE < len(partitions):
             self._reactor.post(lambda: self._look_after(partitions, first + _SLICE))

@@ -9,6 +9,7 @@ high watermark is then the synced offset, else the log end. No sockets, no clock
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -20,6 +21,8 @@ from ottla.model.topics import TopicId
 from ottla.records.batch import CheckedBatch, ProduceRules
 from ottla.records.compression import Codec
 from ottla.replica.events import Event
+
+log = logging.getLogger(__name__)
 
 # By compression.type; None keeps what the producer chose.
 _CODECS = {
@@ -37,7 +40,7 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 class Partition:
     __slots__ = (
         "_high_watermark", "_signal", "config", "deleted", "in_sync_count", "index", "leader_epoch", "log",
-        "replica_count", "rules", "topic", "topic_id",
+        "replica_count", "rules", "storage_error", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +53,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.in_sync_count = 1  # replicas that hold everything up to the high watermark, this one included
         self.replica_count = 1  # in sync or not
+        self.storage_error: str | None = None  # what its files failed with last
         self.deleted = False  # the topic is gone; parked requests that still hold us must fail
         self._signal = signal  # tells whoever waits what happened here
         self._high_watermark = log.log_start_offset
@@ -80,11 +84,11 @@ class Partition:
 
     def advance(self) -> None:
         """Moves the high watermark to what is safe now; it never goes back."""
-        log = self.log
-        safe = log.synced_offset if log.durable else log.log_end_offset
+        own = self.log
+        safe = own.synced_offset if own.durable else own.log_end_offset
         if safe > self._high_watermark:
             self._high_watermark = safe
-            assert log.log_start_offset <= safe <= log.log_end_offset, (str(self), safe)
+            assert own.log_start_offset <= safe <= own.log_end_offset, (str(self), safe)
             self._signal(self, Event.HIGH_WATERMARK)
             self._signal(self, Event.LAST_STABLE)
 
@@ -147,6 +151,14 @@ class Partition:
         raise Refused(
             ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self} is at leader epoch {self.leader_epoch}, not yet {epoch}"
         )
+
+    def storage_refusal(self, error: Exception) -> Refused:
+        """Its files cannot be read or written: this partition answers so, logged once; the others serve."""
+        text = f"{self}: {error}"
+        if text != self.storage_error:
+            self.storage_error = text
+            log.error("%s", text)
+        return Refused(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
     def gone(self) -> None:
         """The topic was deleted: what waits here fails now."""

@@ -12,7 +12,6 @@ import contextlib
 import errno
 import logging
 import socket
-import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -109,7 +108,7 @@ class Reactor:
         self._waker_in, self._waker_out = socket.socketpair()
         self._waker_in.setblocking(False)
         self._waker_out.setblocking(False)
-        self._woken = threading.Event()
+        self._woken = False  # a byte is on its way; no lock, because a signal handler posts too
         self._held_bytes = 0  # memory that peers make us hold, over all connections
         self._now_ms = clock.monotonic_ms()  # when this turn began
         self._running = False
@@ -167,8 +166,8 @@ class Reactor:
     def post(self, action: Callable[[], None]) -> None:
         """Runs `action` on the owner thread in its next turn. The only method other threads may call."""
         self._posted.append(action)
-        if not self._woken.is_set():
-            self._woken.set()
+        if not self._woken:
+            self._woken = True
             with contextlib.suppress(OSError):  # full: it is awake anyway; closed: nobody waits any more
                 self._waker_out.send(b"\0")
 
@@ -221,7 +220,7 @@ class Reactor:
     def _drain_waker(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._waker_in.recv(4096)
-        self._woken.clear()
+        self._woken = False
 
     def _run_posted(self) -> None:
         for _ in range(len(self._posted)):
@@ -236,11 +235,16 @@ class Reactor:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    raise
-                self._pause_accepting(acceptor, error)
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._pause_accepting(acceptor, error)
+                else:  # the network's trouble with one peer (accept(2) lists them), not ours
+                    log.warning("a connection to %s failed: %s", acceptor.listener, error.strerror)
                 return
-            self._welcome(sock, (peer[0], peer[1]), acceptor)
+            try:
+                self._welcome(sock, (peer[0], peer[1]), acceptor)
+            except OSError as error:  # reset before we could look at it
+                log.debug("%s:%d: %s", peer[0], peer[1], error.strerror)
+                sock.close()
 
     def _pause_accepting(self, acceptor: Acceptor, error: OSError) -> None:
         log.error(

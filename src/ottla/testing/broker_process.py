@@ -73,7 +73,7 @@ class BrokerProcess:
         """Returns when the broker answers."""
         assert not self.running, "the broker is running already"
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        ready_file = self.data_dir / "broker.json"
+        ready_file = self.data_dir / "coordination" / "broker.json"
         ready_file.unlink(missing_ok=True)
         with self.log_file.open("ab") as output:
             self._process = subprocess.Popen(

@@ -15,7 +15,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.log.files import FileRange
-from ottla.model.errors import ErrorCode, Refused
+from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -97,7 +97,10 @@ def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Servic
     for followed in fetching.followed:
         try:
             partition = _find(exchange, followed, services)
-            told = _read_partition(partition, followed.asked, request, left, first=not reading.ranges)
+            try:
+                told = _read_partition(partition, followed.asked, request, left, first=not reading.ranges)
+            except (OSError, CorruptData) as error:
+                raise partition.storage_refusal(error) from error
         except Refused as refusal:
             told = _error(exchange, followed, refusal, services)
             reading.failed = True

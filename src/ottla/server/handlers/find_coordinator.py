@@ -1,7 +1,8 @@
 """FindCoordinator 0-6: which broker coordinates a group.
 
-One broker coordinates everything. Transactional ids and share groups are not offered yet and say so with an
-error that clients do not retry.
+One broker coordinates everything. Transactional ids and share groups are not offered yet. For the former the
+answer is TRANSACTIONAL_ID_AUTHORIZATION_FAILED: librdkafka takes it as final, where it would ask again after
+other codes until its own time is up.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from ottla.server.services import Services
 
 _GROUP = 0
-_KEY_TYPES = {0: "group", 1: "transaction", 2: "share group"}
+_TRANSACTION = 1
+_SHARE_GROUP = 2
 
 
 def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> FindCoordinatorResponse:
@@ -50,10 +52,14 @@ def _find(exchange: Exchange[FindCoordinatorRequest], services: Services, key: s
 
 def _check(exchange: Exchange[FindCoordinatorRequest], key: str) -> None:
     key_type = exchange.request.key_type
-    if key_type not in _KEY_TYPES:
+    if key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
         raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
+    if key_type == _TRANSACTION:
+        raise Refused(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker does not offer transactions yet"
+        )
     if key_type != _GROUP:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"this broker does not offer {_KEY_TYPES[key_type]}s yet")
+        raise Refused(ErrorCode.INVALID_REQUEST, "this broker does not offer share groups yet")
     if not exchange.may(key):
         raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not key:

@@ -3,8 +3,7 @@
 - Without a transactional id every request gets a new id with epoch 0; ids are reserved durably in blocks.
 - From 3 on a producer may name its id and epoch to have the epoch raised (KIP-360). That is for transactional
   producers; an idempotent one that names its id gets a new id, which fences as well.
-- Transactions are not offered yet: a transactional id is refused with INVALID_REQUEST, which every client
-  takes as final instead of trying for ever.
+- Transactions are not offered yet: a transactional id is refused as FindCoordinator refuses it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ def handle(exchange: Exchange[InitProducerIdRequest], services: Services) -> Ini
     if not exchange.may(CLUSTER_NAME):
         return InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == -1) != (request.producer_epoch == -1):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
 

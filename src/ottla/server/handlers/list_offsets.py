@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.model.errors import ErrorCode, Refused
+from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
@@ -80,7 +80,10 @@ def _response(exchange: Exchange[ListOffsetsRequest], services: Services) -> Lis
                 partition = services.partitions.named(topic.name, asked.partition_index)
                 if partition is None:
                     raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                answers.append(_find(exchange, partition, asked))
+                try:
+                    answers.append(_find(exchange, partition, asked))
+                except (OSError, CorruptData) as error:
+                    raise partition.storage_refusal(error) from error
             except Refused as refusal:
                 answers.append(ListOffsetsPartitionResponse(asked.partition_index, refusal.code))
         topics.append(ListOffsetsTopicResponse(topic.name, answers))

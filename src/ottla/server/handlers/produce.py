@@ -8,11 +8,10 @@ the connection, which is the only way to tell such a producer.
 
 from __future__ import annotations
 
-import logging
 import struct
 from typing import TYPE_CHECKING
 
-from ottla.model.errors import ErrorCode, Malformed, Refused
+from ottla.model.errors import CorruptData, ErrorCode, Malformed, Refused
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.model.topics import INTERNAL_TOPICS, TopicId
 from ottla.protocol.headers import RequestHeader
@@ -33,8 +32,6 @@ from ottla.server.parking import ParkingKey
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
-
-log = logging.getLogger(__name__)
 
 _ACKS = (-1, 0, 1)
 
@@ -172,9 +169,11 @@ def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
                 try:
                     duplicate = partition.log.producers.check(header)
                 except Refused as refusal:
-                    part.error = refusal.with_traceback(None)
+                    part.error = Refused(refusal.code, refusal.text)  # without the frames of a traceback
+                    part.batch = None
                     continue
             if duplicate is not None:
+                part.batch = None
                 part.base_offset = duplicate.base_offset
                 part.end_offset = duplicate.last_offset + 1
                 part.time_ms = duplicate.timestamp if partition.rules.log_append_time else -1
@@ -189,11 +188,11 @@ def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
         return
     try:
         result = partition.append([part.batch for part in run if part.batch is not None], now_ms)
-    except OSError as error:
-        log.error("%s: nothing was appended: %s", partition, error)
-        refusal = Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition}: {error.strerror or error}")
+    except (OSError, CorruptData) as error:
+        refusal = partition.storage_refusal(error)
         for part in run:
             part.error = refusal
+            part.batch = None
         return
     offset = result.first_offset
     for part in run:

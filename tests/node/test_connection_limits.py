@@ -1,0 +1,40 @@
+"""The limits of connections, also when they change while the broker runs."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from in_process import running_broker
+from ottla.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from wire import WireClient
+
+
+def test_a_changed_limit_holds_for_the_next_connection(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as running:
+        client = WireClient(running.bootstrap)
+        config = AlterableConfig("max.connections.per.ip", 0, "3")
+        resource = AlterConfigsResource(4, "1", [config])
+        (answer,) = client.call(IncrementalAlterConfigsRequest([resource]), 1).responses
+        assert (answer.error_code, answer.error_message) == (0, None)
+        host, _, port = running.bootstrap.rpartition(":")
+        peers = [socket.create_connection((host, int(port)), timeout=5) for _ in range(4)]
+        refused = [peer for peer in peers if is_closed(peer)]
+        assert len(refused) == 2  # the client and two peers make three
+        for peer in peers:
+            peer.close()
+        client.close()
+
+
+def is_closed(peer: socket.socket) -> bool:
+    peer.settimeout(0.5)
+    try:
+        return peer.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
