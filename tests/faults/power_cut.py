@@ -161,6 +161,9 @@ class SimulatedFile:
         self._files.step("pread", self.name, counts=False)
         return bytes(self._inode.content[position : position + size])
 
+    def pread_now(self, size: int, position: int) -> bytes:
+        return self.pread(size, position)
+
     def truncate(self, size: int) -> None:
         self._step("truncate")
         self._files.give_space(len(self._inode.content) - size)

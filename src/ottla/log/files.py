@@ -30,6 +30,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024
 _HAS_PWRITEV = hasattr(os, "pwritev")
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None) if hasattr(os, "preadv") else None
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
 _OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 
@@ -52,6 +53,10 @@ class FileHandle(Protocol):
 
     def pread(self, size: int, position: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
+        ...
+
+    def pread_now(self, size: int, position: int) -> Buffer | None:
+        """The same, or None instead of waiting for the disk."""
         ...
 
     def truncate(self, size: int) -> None:
@@ -94,6 +99,16 @@ class FileRange:
 
     def __repr__(self) -> str:
         return f"FileRange({self.handle.name!r}, position={self.position}, size={self.size})"
+
+
+class NotResident(Exception):
+    """A read that must not wait for the disk would have to. Who meets it has `file_range` read by a worker
+    thread, and tries again.
+    """
+
+    def __init__(self, file_range: FileRange) -> None:
+        super().__init__(f"{file_range} is not in memory")
+        self.file_range = file_range
 
 
 class Lock(Protocol):
@@ -259,6 +274,23 @@ class SystemFile:
             parts.append(data)
             got += len(data)
         return b"".join(parts)
+
+    def pread_now(self, size: int, position: int) -> Buffer | None:
+        if _NOWAIT is None:
+            return self.pread(size, position)
+        data = bytearray(size)
+        try:
+            count = os.preadv(self._fd, [data], position, _NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            return self.pread(size, position)  # this filesystem cannot tell
+        if count < size and position + count < self.size:
+            return None  # what follows is not there yet
+        del data[count:]
+        return data
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self._fd, size)

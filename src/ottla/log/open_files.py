@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
-from ottla.log.files import FileHandle, Files
+from ottla.log.files import Buffer, FileHandle, FileRange, Files, NotResident
 
 OPEN_FILES_MAX = 4_000
 """Handles the pool keeps; with 10,000 connections this leaves 6,000 of the usual 20,000 for what is pinned.
@@ -35,6 +35,16 @@ class PooledFile:
         if self._handle is not None:
             return self._handle
         return self._adopt(self._pool.files.open(self.path))
+
+    def pread(self, size: int, position: int) -> Buffer:
+        """As the handle's. NotResident when the pool may not wait and the disk would have to be asked."""
+        handle = self.handle()
+        if self._pool.waits:
+            return handle.pread(size, position)
+        data = handle.pread_now(size, position)
+        if data is None:
+            raise NotResident(FileRange(handle, position, size))
+        return data
 
     def _adopt(self, handle: FileHandle) -> FileHandle:
         self._handle = handle
@@ -64,9 +74,26 @@ class PooledFile:
         self._handle = None
 
 
+class WithoutWaiting:
+    """While its `with` block lasts, reads of the pool's files raise NotResident instead of waiting."""
+
+    __slots__ = ("_pool",)
+
+    def __init__(self, pool: OpenFiles) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> None:
+        self._pool.waits = False
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.waits = True
+
+
 class OpenFiles:
     def __init__(self, files: Files, count_max: int = OPEN_FILES_MAX) -> None:
         self.files = files
+        self.waits = True  # whether reads may wait for the disk
+        self.without_waiting = WithoutWaiting(self)
         self._count_max = count_max
         self._open: deque[PooledFile] = deque()
 

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.log import leader_epochs, retention, time_index
-from ottla.log.files import TEMPORARY_SUFFIX, FileHandle, FileRange
+from ottla.log.files import TEMPORARY_SUFFIX, FileRange
 from ottla.log.log_state import LogState, Storage, Unsynced
+from ottla.log.open_files import PooledFile, WithoutWaiting
 from ottla.log.producer_snapshots import apply_marker, rebuild_producers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
 from ottla.log.sync_ticket import SyncTicket
@@ -223,6 +224,11 @@ class PartitionLog:
 
     # -- reading -------------------------------------------------------------------------------------------
 
+    @property
+    def without_waiting(self) -> WithoutWaiting:
+        """`with` it, reading raises NotResident instead of waiting for the disk."""
+        return self._storage.pool.without_waiting
+
     def read(
         self, offset: int, bytes_max: int, end_offset: int, at_least_one: bool = True
     ) -> FileRange | None:
@@ -248,14 +254,13 @@ class PartitionLog:
         end = segment.position_of(end_offset)
         if start >= end:
             return None
-        handle = segment.log.handle()
         size = end - start
         if size > bytes_max:
-            first_size = _batch_size(handle, start)
+            first_size = _batch_size(segment.log, start)
             if first_size > bytes_max and not at_least_one:
                 return None  # a part of a batch would bring the reader nowhere
             size = min(size, max(bytes_max, first_size))
-        return FileRange(handle, start, size)
+        return FileRange(segment.log.handle(), start, size)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record at or after `timestamp`."""
@@ -459,6 +464,6 @@ class PartitionLog:
             segment.release()
 
 
-def _batch_size(handle: FileHandle, position: int) -> int:
+def _batch_size(file: PooledFile, position: int) -> int:
     """Bytes of the batch at `position`."""
-    return int.from_bytes(handle.pread(4, position + 8), "big") + LENGTH_END
+    return int.from_bytes(file.pread(4, position + 8), "big") + LENGTH_END

@@ -249,13 +249,14 @@ class Segment:
         Reads little at first, as most callers want one batch nearby, and more while small batches follow each
         other; the records of large ones are not read.
         """
-        handle, size = self.log.handle(), self.size
-        data, start, read_bytes = b"", position, _SCAN_BYTES // 2
+        size = self.size
+        data: Buffer = b""
+        start, read_bytes = position, _SCAN_BYTES // 2
         while position < size:
             at = position - start
             if len(data) - at < HEADER_BYTES:
                 read_bytes = min(read_bytes * 2, _SCAN_BYTES_MAX) if at <= len(data) else _SCAN_BYTES
-                data = handle.pread(min(read_bytes, size - position), position)
+                data = self.log.pread(min(read_bytes, size - position), position)
                 start, at = position, 0
                 if len(data) < HEADER_BYTES:
                     raise self.corrupt(position, f"{len(data)} bytes are no batch")

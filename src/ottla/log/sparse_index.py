@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from struct import Struct
 
+from ottla.log.files import Buffer, FileRange, NotResident
 from ottla.log.open_files import PooledFile
 
 _TAIL_ENTRIES_MAX = 512  # 2 MiB of log at the default interval; a few KiB of memory per partition
@@ -56,7 +57,7 @@ class SparseIndex:
             index -= self._written
             return self._keys[index], self._values[index]
         size = self._ENTRY.size
-        key, value = self._ENTRY.unpack(self._file.handle().pread(size, index * size))
+        key, value = self._ENTRY.unpack(self._pread(size, index * size))
         return key, value
 
     def entries(self) -> list[Entry]:
@@ -94,10 +95,10 @@ class SparseIndex:
     def _floor_in_file(self, key: int) -> Entry | None:
         low, high = 0, self._written  # entries before low have keys <= key, those from high on do not
         if high:
-            handle, unpack, size = self._file.handle(), self._ENTRY.unpack, self._ENTRY.size
+            unpack, size = self._ENTRY.unpack, self._ENTRY.size
             while high - low > _BLOCK_ENTRIES:
                 middle = (low + high) // 2
-                if unpack(handle.pread(size, middle * size))[0] <= key:
+                if unpack(self._pread(size, middle * size))[0] <= key:
                     low = middle + 1
                 else:
                     high = middle
@@ -110,8 +111,16 @@ class SparseIndex:
         if first >= end:
             return []
         size = self._ENTRY.size
-        data = self._file.handle().pread((end - first) * size, first * size)
+        data = self._pread((end - first) * size, first * size)
         return [(key, value) for key, value in self._ENTRY.iter_unpack(data)]
+
+    def _pread(self, size: int, position: int) -> Buffer:
+        try:
+            return self._file.pread(size, position)
+        except NotResident as cold:
+            # All of it: a search goes on to other parts, and each would be asked for in turn.
+            whole = FileRange(cold.file_range.handle, 0, self._written * self._ENTRY.size)
+            raise NotResident(whole) from None
 
     def truncate(self, count: int) -> None:
         """Keep the first `count` entries; `write` cuts the file."""

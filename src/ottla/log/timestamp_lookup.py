@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ottla.log.segment import Segment
+from ottla.model.limits import MIB
 from ottla.records.batch import BatchHeader
 from ottla.records.content import Record, records_of
 from ottla.records.findings import CorruptRecords
+
+_DECOMPRESSED_BYTES_MAX = 16 * MIB
+_RECORDS_MAX = 100_000
+"""What one lookup looks at. Ordinary batches are far below both; a few kilobytes that unfold to gigabytes, or
+to millions of records, must not keep the broker from its work.
+"""
 
 
 class TimestampedOffset(NamedTuple):
@@ -42,6 +49,8 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Timestam
             found = _in_batch(segment, position, header, matches)
             if found is not None:
                 return found
+            if header.base_offset >= start_offset:
+                return _by_header(header)  # it says so itself; looking further could take for ever
     return None
 
 
@@ -65,10 +74,19 @@ def find_max_timestamp(segments: Iterable[Segment]) -> TimestampedOffset | None:
 def _in_batch(
     segment: Segment, position: int, header: BatchHeader, matches: Callable[[Record], bool]
 ) -> TimestampedOffset | None:
+    batch = segment.log.pread(header.size, position)
     try:
-        for record in records_of(segment.log.handle().pread(header.size, position)):
+        records = records_of(batch, decompressed_bytes_max=_DECOMPRESSED_BYTES_MAX)
+        for number, record in enumerate(records):
             if matches(record):
                 return TimestampedOffset(record.offset, record.timestamp, header.leader_epoch)
-    except CorruptRecords:  # its records are the producer's mistake; its header still tells what is in it
-        return TimestampedOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
+            if number == _RECORDS_MAX:
+                return _by_header(header)
+    except CorruptRecords:  # its records are the producer's mistake, or too large
+        return _by_header(header)
     return None
+
+
+def _by_header(header: BatchHeader) -> TimestampedOffset:
+    """Less exact: a reader that starts there reads some records more than it wants."""
+    return TimestampedOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
