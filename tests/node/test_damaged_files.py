@@ -31,9 +31,7 @@ def test_a_damaged_segment_is_an_error_of_its_partition_only(tmp_path: Path) -> 
         both = client.call(fetch_request(healthy, at(0)), 12)
         assert told(both.responses)[0].error_code == ErrorCode.NONE
         assert values_from(client, healthy) == [b"fine"]
-        list_offset(
-            client, damaged, 1
-        )  # looks into the file; the connection survives
+        list_offset(client, damaged, 1)  # looks into the file; the connection survives
         running.on_owner(running.broker._housekeeping._run)
         append(client, healthy, b"still")
         assert values_from(client, healthy) == [b"fine", b"still"]
