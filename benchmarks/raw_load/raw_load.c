@@ -39,7 +39,7 @@ static uint8_t *request;
 static size_t request_bytes;
 static uint32_t *samples; /* nanoseconds */
 static size_t sample_count;
-static uint64_t measured_from, answers, answer_bytes, bytes_per_answer;
+static uint64_t measured_from, answers, answers_in_all, answer_bytes, bytes_per_answer;
 static uint8_t *first_answer;
 static uint8_t scratch[RECEIVE_BYTES];
 
@@ -107,6 +107,7 @@ static void answer_complete(Connection *c, uint64_t size) {
     if (size != bytes_per_answer) fail("answers differ in length");
     uint64_t now = now_ns(), since = c->since[c->answered % WINDOW];
     c->answered++;
+    answers_in_all++;
     if (since < measured_from) return;
     answers++;
     answer_bytes += size;
@@ -215,9 +216,9 @@ int main(int count, char **arguments) {
     if (bytes_per_answer == 0) fail("no answer came");
     save_first_answer(arguments[3]);
     qsort(samples, sample_count, sizeof *samples, by_size);
-    printf("{\"requests\": %llu, \"seconds\": %.3f, \"per_second\": %.1f, \"sent_mb_per_second\": %.2f, "
+    printf("{\"requests\": %llu, \"all_requests\": %llu, \"seconds\": %.3f, \"per_second\": %.1f, \"sent_mb_per_second\": %.2f, "
            "\"received_mb_per_second\": %.2f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
-           (unsigned long long)answers, elapsed, (double)answers / elapsed,
+           (unsigned long long)answers, (unsigned long long)answers_in_all, elapsed, (double)answers / elapsed,
            (double)answers * (double)request_bytes / elapsed / 1e6, (double)answer_bytes / elapsed / 1e6,
            quantile_us(0.5), quantile_us(0.99), quantile_us(0.999), quantile_us(1));
     return 0;
