@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 
 from ottla.log.files import Buffer, SystemFile, SystemFiles
 
@@ -15,10 +16,12 @@ class ColdFiles(SystemFiles):
     def __init__(self) -> None:
         self.warm: set[tuple[str, int]] = set()  # pages by file name and number
         self.waits: list[str] = []  # names of the files that were waited for, in order
+        self.threads_that_waited: set[str] = set()
 
     def chill(self) -> None:
         self.warm.clear()
         self.waits.clear()
+        self.threads_that_waited.clear()
 
     def create(self, path: str) -> SystemFile:
         return self._ours(super().create(path))
@@ -47,6 +50,7 @@ class ColdFile(SystemFile):
 
     def pread(self, size: int, position: int) -> bytes:
         self.disk.waits.append(os.path.basename(self.name))
+        self.disk.threads_that_waited.add(threading.current_thread().name)
         self.disk.warm |= self._pages(size, position)
         return super().pread(size, position)
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from calls import append, at, create_topic, describe_topic, fetch, fetch_request, values_in
+from faults.cold_disk import ColdFiles
 from in_process import InProcessBroker, running_broker
 from node.sick_disk import SickFiles
-from ottla.log.files import FileRange
 from ottla.model.errors import ErrorCode
-from ottla.server.handlers import fetch as fetch_handler
-from ottla.server.warming import cold_ranges
+from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.server import connection
+from ottla.server.warming import is_resident
 from wire import WireClient
 
 
@@ -26,8 +27,8 @@ def disk() -> SickFiles:
 
 @pytest.fixture
 def running(tmp_path: Path, disk: SickFiles, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessBroker]:
-    """A broker to which all data is cold."""
-    monkeypatch.setattr(fetch_handler, "cold_ranges", list[FileRange])
+    """A broker to which all records are cold."""
+    monkeypatch.setattr(connection, "is_resident", lambda *_: False)
     with running_broker(tmp_path, files=disk) as running:
         yield running
 
@@ -88,12 +89,52 @@ def test_data_that_was_just_written_is_warm(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(bytes(1_000_000))
     handle = SickFiles().open(str(path))
-    ranges: Sequence[FileRange] = [FileRange(handle, 0, 1_000_000), FileRange(handle, 100, 50)]
-    assert cold_ranges(ranges) == []
+    assert is_resident(handle, 0, 1_000_000)
+    assert is_resident(handle, 100, 50)
     os.fsync(handle.fileno())
     os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    assert set(cold_ranges(ranges)) <= set(ranges)  # the probe itself may bring some of it back
+    is_resident(handle, 0, 1_000_000)  # whatever this filesystem says, it says it at once
     handle.close()
+
+
+@pytest.fixture
+def cold_disk() -> ColdFiles:
+    return ColdFiles()
+
+
+@pytest.fixture
+def cold_broker(tmp_path: Path, cold_disk: ColdFiles) -> Iterator[InProcessBroker]:
+    """A broker to which indexes and headers are cold, with a topic of several segments."""
+    settings = {"log.segment.bytes": str(1 << 20), "log.index.interval.bytes": "1000"}
+    with running_broker(tmp_path, settings, files=cold_disk) as running:
+        with WireClient(running.bootstrap) as client:
+            create_topic(client, "several")
+            for number in range(300):
+                append(client, "several", b"%3d" % number + b"x" * 10_000)
+        yield running
+
+
+@pytest.mark.parametrize("offset", [0, 57, 133, 299])
+def test_indexes_and_headers_are_read_by_a_worker(
+    cold_broker: InProcessBroker, cold_disk: ColdFiles, offset: int
+) -> None:
+    cold_disk.chill()
+    with WireClient(cold_broker.bootstrap) as client:
+        (data,) = fetch(client, "several", at(offset))
+        assert values_in(data)[0].startswith(b"%3d" % offset)
+    assert cold_disk.threads_that_waited <= {"ottla-read-0", "ottla-read-1"}
+    assert offset == 299 or cold_disk.threads_that_waited
+
+
+def test_a_time_is_looked_up_by_a_worker(cold_broker: InProcessBroker, cold_disk: ColdFiles) -> None:
+    cold_disk.chill()
+    with WireClient(cold_broker.bootstrap) as client:
+        asked = ListOffsetsTopic("several", [ListOffsetsPartition(0, -1, 1)])
+        response = client.call(ListOffsetsRequest(-1, 0, [asked]), 7)
+    (answer,) = response.topics[0].partitions
+    assert (answer.error_code, answer.offset) == (ErrorCode.NONE, 0)
+    assert cold_disk.threads_that_waited
+    assert cold_disk.threads_that_waited <= {"ottla-read-0", "ottla-read-1"}
 
 
 def test_workers_end_with_the_broker(tmp_path: Path) -> None:

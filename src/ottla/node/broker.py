@@ -72,6 +72,7 @@ class Broker:
         self._syncer = Workers("sync", 1, self._reactor.post)
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
+        self._reactor.offload = self._reader
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
 

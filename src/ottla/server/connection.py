@@ -24,6 +24,7 @@ from ottla.protocol.codec import Chunk
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.primitives import chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
+from ottla.server.warming import is_resident
 
 SEND_BYTES_PER_TURN_MAX = 1024 * 1024  # one greedy reader gets this much, then the others have their turn
 _BUFFERS_PER_SEND = 64  # far below IOV_MAX; a turn rarely has more answers for one peer
@@ -53,10 +54,10 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_frames", "_out", "_wake", "authenticated", "client_id", "closed", "control",
-        "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms", "listener",
-        "muted_until_ms", "peer_host", "peer_port", "pending", "principal", "progress_ms", "socket",
-        "software",
+        "_file_sent", "_frames", "_out", "_wake", "_warm_end", "authenticated", "client_id", "closed", "cold",
+        "control", "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms",
+        "listener", "muted_until_ms", "peer_host", "peer_port", "pending", "principal", "progress_ms",
+        "socket", "software",
     )  # fmt: skip
 
     def __init__(
@@ -90,7 +91,9 @@ class Connection:
         self.counted_bytes = 0  # what the reactor has counted as held for this peer
         self._frames: list[memoryview] = []  # cut, but not handled yet
         self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
+        self.cold: FileRange | None = None  # what must be read from the disk before more can be sent
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
+        self._warm_end = 0  # up to this position of its file they are in memory
         self._wake = wake  # tells the reactor that answers are ready
 
     def __str__(self) -> str:
@@ -204,21 +207,21 @@ class Connection:
         if not self.closed:
             self._wake(self)
 
-    def send(self) -> bool:
-        """Sends what is ready; True when nothing is left to send. Raises PeerGone."""
+    def send(self) -> FileRange | None:
+        """Sends what is ready. Gives what must be read from the disk before that can go on. Or PeerGone."""
         pending, out = self.pending, self._out
         while pending and (chunks := pending[0].chunks) is not None:
             out.extend(chunks)
             pending.popleft()
         budget = SEND_BYTES_PER_TURN_MAX
         try:
-            while out and budget > 0:
+            while out and budget > 0 and self.cold is None:
                 budget -= self._send_file() if isinstance(out[0], FileRange) else self._send_bytes()
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
             raise PeerGone(error.strerror or str(error)) from None
-        return not out
+        return self.cold
 
     def _send_bytes(self) -> int:
         out = self._out
@@ -232,6 +235,8 @@ class Connection:
             more = 0
             for chunk in out:
                 if isinstance(chunk, FileRange):
+                    if self._is_cold(chunk, chunk.position, chunk.size):
+                        return 0
                     more = _MSG_MORE
                     break
                 buffers.append(chunk)
@@ -258,21 +263,38 @@ class Connection:
         assert isinstance(chunk, FileRange)
         position = chunk.position + self._file_sent
         left = chunk.size - self._file_sent
-        if left == 0:
-            sent = 0
-        elif _HAS_SENDFILE:
-            sent = os.sendfile(self.fd, chunk.handle.fileno(), position, min(left, SEND_BYTES_PER_TURN_MAX))
+        if self._is_cold(chunk, position, left):
+            return 0
+        if _HAS_SENDFILE:
+            sent = os.sendfile(self.fd, chunk.handle.fileno(), position, min(left, self._warm_end - position))
         else:
             sent = self.socket.send(chunk.handle.pread(min(left, _COPY_BYTES), position))
-        if sent == 0 and left:
+        if sent == 0:
             raise PeerGone(
                 f"{chunk.handle.name} ends before position {position}, which was promised to the peer"
             )
         self._file_sent += sent
         if self._file_sent == chunk.size:
             self._out.popleft()
-            self._file_sent = 0
+            self._file_sent = self._warm_end = 0
         return sent
+
+    def _is_cold(self, chunk: FileRange, position: int, left: int) -> bool:
+        """Whether the next bytes of the file range are not in memory; then they are noted as `cold`."""
+        if position < self._warm_end:
+            return False
+        size = min(left, SEND_BYTES_PER_TURN_MAX)
+        if is_resident(chunk.handle, position, size):
+            self._warm_end = position + size
+            return False
+        self.cold = FileRange(chunk.handle, position, size)
+        return True
+
+    def warmed(self) -> None:
+        """What was cold has been read."""
+        assert self.cold is not None
+        self._warm_end = self.cold.position + self.cold.size
+        self.cold = None
 
     # -- the end -----------------------------------------------------------------------------------------
 

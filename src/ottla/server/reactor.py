@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from ottla.log.files import FileRange
 from ottla.model.clock import Clock
 from ottla.model.errors import Malformed
 from ottla.model.limits import (
@@ -36,6 +37,7 @@ from ottla.protocol.frames import FrameCutter
 from ottla.server.connection import Connection, PeerGone
 from ottla.server.poller import BROKEN, HANGUP, READABLE, WRITABLE, Poller, best_poller
 from ottla.server.timers import Timers
+from ottla.server.warming import Offload, run_at_once, warm
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +96,7 @@ class Reactor:
     ) -> None:
         self.clock = clock
         self.timers = Timers()
+        self.offload: Offload = run_at_once  # how cold data is read
         self.turn_hooks: list[
             Callable[[], None]
         ] = []  # run after the frames of each turn, before answers leave
@@ -383,16 +386,32 @@ class Reactor:
     def _send_answers(self) -> None:
         ready, self._ready = self._ready, {}
         for connection in ready:
-            if connection.closed:
+            if connection.closed or connection.cold is not None:
                 continue
             try:
-                connection.send()
+                cold = connection.send()
             except PeerGone as gone:
                 log.debug("%s: %s", connection, gone)
                 self._close(connection)
                 continue
             connection.last_active_ms = self._now_ms
+            if cold is not None:
+                self._read_cold(connection, cold)
             self._watch(connection)
+
+    def _read_cold(self, connection: Connection, cold: FileRange) -> None:
+        """What is to be sent next is not in memory: a worker reads it, and nobody else waits."""
+
+        def read(error: BaseException | None) -> None:
+            if connection.closed:
+                return
+            if error is not None:
+                self.drop(connection, f"its records cannot be read: {error}")
+            else:
+                connection.warmed()
+                self._wake(connection)
+
+        self.offload(lambda: warm([cold]), read)
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""
@@ -408,7 +427,7 @@ class Reactor:
                 interest = READABLE
             elif connection.is_blocked:
                 interest = HANGUP  # a peer that has left waits for nothing
-        if connection.has_output:
+        if connection.has_output and connection.cold is None:
             interest |= WRITABLE
         if interest != connection.interest:
             connection.interest = interest

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
@@ -19,14 +17,10 @@ from ottla.security.authorizer import Authorizer, Operation, ResourceType, autho
 from ottla.security.quotas import Quotas
 from ottla.server.connection import Connection
 from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.long_requests import LongRequests
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
-
-
-class Offload(Protocol):
-    def __call__(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
-        """Runs `work` in a worker thread and `done`, with its error if any, back on the owner's."""
-        ...
+from ottla.server.warming import Offload
 
 
 @dataclass(slots=True)
@@ -46,6 +40,10 @@ class Services:
     offload_read: Offload  # for reads that would wait for the disk
     fetch_bytes_max: int  # fetch.max.bytes: of one answer, whatever the client asks for
     announced: tuple[ApiVersion, ...] = ()  # what ApiVersions tells, once the routes are known
+    long_requests: LongRequests = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.long_requests = LongRequests(self.clock, self.reactor.post, self.offload_read)
 
     @property
     def broker_config(self) -> BrokerConfig:

@@ -26,9 +26,12 @@ def answer_when_visible(
     exchange: Exchange[Any],
     services: Services,
     partitions: Iterable[Partition],
-    respond: Callable[[], Message],
+    respond: Callable[[], Message | None],
 ) -> Message | None:
-    """`respond()` now when all that was written is visible; else None, and the answer follows by itself."""
+    """`respond()` now when all that was written is visible; else None, and the answer follows by itself.
+
+    `respond` itself may give None, and answer later.
+    """
     wanted = {each: each.log_end_offset for each in partitions if each.high_watermark < each.log_end_offset}
     if not wanted:
         return respond()
@@ -36,12 +39,16 @@ def answer_when_visible(
     def attempt() -> bool:
         if any(each.high_watermark < end and not each.deleted for each, end in wanted.items()):
             return False
-        exchange.answer(respond())
+        finish()
         return True
+
+    def finish() -> None:
+        exchange.waiter = None
+        response = respond()
+        if response is not None:
+            exchange.answer(response)
 
     keys = [ParkingKey(each.topic_id, each.index, Event.HIGH_WATERMARK) for each in wanted]
     deadline_ms = services.clock.monotonic_ms() + _WAIT_MS_MAX
-    exchange.waiter = services.parking.park(
-        keys, deadline_ms, attempt, lambda: exchange.answer(respond()), exchange.fail
-    )
+    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, finish, exchange.fail)
     return None

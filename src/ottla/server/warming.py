@@ -1,4 +1,4 @@
-"""Keeps the turn from waiting for a disk: finds file ranges that are not in the page cache, and reads them.
+"""Keeps the turn from waiting for a disk: finds out what is not in the page cache, and has a worker read it.
 
 `preadv2(RWF_NOWAIT)` answers from memory or not at all. Probing a page at each read-ahead step costs about a
 microsecond; it can miss a hole between two probes, which then costs that one answer a short wait.
@@ -7,9 +7,10 @@ microsecond; it can miss a hole between two probes, which then costs that one an
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from ottla.log.files import FileRange
+from ottla.log.files import FileHandle, FileRange
 
 _PROBE_STEP_BYTES = 128 * 1024  # Linux reads ahead in steps of this size
 _WARM_STEP_BYTES = 1024 * 1024
@@ -17,21 +18,33 @@ _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None) if hasattr(os, "preadv") e
 _probe = bytearray(1)
 
 
-def cold_ranges(ranges: Iterable[FileRange]) -> list[FileRange]:
-    """Those that a send would have to wait for. Where the system cannot tell, none."""
+class Offload(Protocol):
+    def __call__(self, work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+        """Runs `work` in a worker thread and `done`, with its error if any, back on the owner's."""
+        ...
+
+
+def run_at_once(work: Callable[[], None], done: Callable[[BaseException | None], None]) -> None:
+    """An Offload for who has no workers: it waits."""
+    try:
+        work()
+    except Exception as error:
+        done(error)
+    else:
+        done(None)
+
+
+def is_resident(handle: FileHandle, position: int, size: int) -> bool:
+    """Whether a send of these bytes needs no disk. Where the system cannot tell, yes."""
     if _NOWAIT is None:
-        return []
-    return [each for each in ranges if not _is_resident(each, _NOWAIT)]
-
-
-def _is_resident(file_range: FileRange, nowait: int) -> bool:
-    fd = file_range.handle.fileno()
-    end = file_range.position + file_range.size
+        return True
+    fd = handle.fileno()
+    end = position + size
     buffers = [_probe]
     try:
-        for position in range(file_range.position, end, _PROBE_STEP_BYTES):
-            os.preadv(fd, buffers, position, nowait)
-        os.preadv(fd, buffers, end - 1, nowait)
+        for probed in range(position, end, _PROBE_STEP_BYTES):
+            os.preadv(fd, buffers, probed, _NOWAIT)
+        os.preadv(fd, buffers, end - 1, _NOWAIT)
     except BlockingIOError:
         return False
     except OSError:

@@ -6,15 +6,15 @@
 - Below `min_bytes` the request is parked until enough has become visible, something failed, or time is up.
 - Sessions (7+), leader epochs (9+), divergence (12+) and topic ids (13+) as in KIP-227, 320, 595 and 516;
   from 16 on whoever believes in an old leader is told the new one (KIP-951).
-- File ranges that are not in the page cache are read in a worker first; the turn never waits for a disk.
+- Indexes and headers that are not in memory are read in a worker first, and so are (by the reactor) records:
+  the turn never waits for a disk.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
-from ottla.log.files import FileRange
+from ottla.log.files import FileRange, NotResident
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.protocol.messages.fetch import (
     EpochEndOffset,
@@ -32,28 +32,27 @@ from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
 from ottla.server.fetch_sessions import Fetching, Followed, TopicKey
 from ottla.server.parking import ParkingKey
-from ottla.server.warming import cold_ranges, warm
+from ottla.server.warming import warm
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
-
-log = logging.getLogger(__name__)
 
 _READ_COMMITTED = 1
 _CONSUMER = -1
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _LEADER_TOLD_SINCE = 16
+_COLD_TRIES_MAX = 50  # then the owner waits: memory is so short that the request would never be answered
 
 
 class _Reading:
     """One attempt to answer: what each partition gives now."""
 
-    __slots__ = ("failed", "followed", "ranges", "size", "told")
+    __slots__ = ("cold", "failed", "followed", "size", "told")
 
     def __init__(self) -> None:
+        self.cold: list[FileRange] = []  # what must be read from the disk before this can be said
         self.followed: list[Followed] = []
         self.told: list[PartitionData] = []
-        self.ranges: list[FileRange] = []
         self.size = 0
         self.failed = False
 
@@ -66,12 +65,21 @@ def handle(exchange: Exchange[FetchRequest], services: Services) -> FetchRespons
         fetching = services.fetch_sessions.open(request, exchange.version, now_ms)
     except Refused as refusal:
         return FetchResponse(error_code=refusal.code)
-    reading = _read(exchange, fetching, services)
-    if _is_enough(reading, request):
-        _deliver(exchange, fetching, reading, services)
-    else:
-        _park(exchange, fetching, now_ms, services)
+    _serve(exchange, fetching, now_ms + request.max_wait_ms, services)
     return None
+
+
+def _serve(
+    exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int, services: Services, tries: int = 0
+) -> None:
+    """Answers, or waits for more to be there, or has something read from the disk first."""
+    reading = _read(exchange, fetching, services, may_wait=tries == _COLD_TRIES_MAX)
+    if reading.cold:
+        _read_cold(exchange, fetching, deadline_ms, services, reading.cold, tries + 1)
+    elif _is_enough(reading, exchange.request) or services.clock.monotonic_ms() >= deadline_ms:
+        _answer(exchange, fetching, reading, services)
+    else:
+        _park(exchange, fetching, deadline_ms, services)
 
 
 def _check_replica(exchange: Exchange[FetchRequest], services: Services) -> None:
@@ -90,7 +98,9 @@ def _is_enough(reading: _Reading, request: FetchRequest) -> bool:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Services) -> _Reading:
+def _read(
+    exchange: Exchange[FetchRequest], fetching: Fetching, services: Services, *, may_wait: bool = False
+) -> _Reading:
     request = exchange.request
     reading = _Reading()
     left = min(request.max_bytes, services.fetch_bytes_max)
@@ -98,14 +108,22 @@ def _read(exchange: Exchange[FetchRequest], fetching: Fetching, services: Servic
         try:
             partition = _find(exchange, followed, services)
             try:
-                told = _read_partition(partition, followed.asked, request, left, first=not reading.ranges)
+                if may_wait:
+                    told = _read_partition(partition, followed.asked, request, left, first=not reading.size)
+                else:
+                    with partition.log.without_waiting:
+                        told = _read_partition(
+                            partition, followed.asked, request, left, first=not reading.size
+                        )
+            except NotResident as missing:
+                reading.cold.append(missing.file_range)
+                continue
             except (OSError, CorruptData) as error:
                 raise partition.storage_refusal(error) from error
         except Refused as refusal:
             told = _error(exchange, followed, refusal, services)
             reading.failed = True
         if isinstance(told.records, FileRange):
-            reading.ranges.append(told.records)
             reading.size += told.records.size
             left -= told.records.size
         elif told.diverging_epoch.epoch >= 0:
@@ -204,7 +222,7 @@ def _error(
 # -- waiting -------------------------------------------------------------------------------------------------
 
 
-def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, services: Services) -> None:
+def _park(exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int, services: Services) -> None:
     request = exchange.request
     event = Event.LAST_STABLE if request.isolation_level == _READ_COMMITTED else Event.HIGH_WATERMARK
     keys = []
@@ -216,40 +234,45 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, now_ms: int, ser
 
     def attempt() -> bool:
         reading = _read(exchange, fetching, services)
-        if not _is_enough(reading, request):
+        if reading.cold:
+            exchange.waiter = None
+            _read_cold(exchange, fetching, deadline_ms, services, reading.cold)
+        elif _is_enough(reading, request):
+            exchange.waiter = None
+            _answer(exchange, fetching, reading, services)
+        else:
             return False
-        _deliver(exchange, fetching, reading, services)
         return True
 
     def expire() -> None:
-        _deliver(exchange, fetching, _read(exchange, fetching, services), services)
+        exchange.waiter = None
+        _serve(exchange, fetching, 0, services)  # now, with whatever is there
 
-    exchange.waiter = services.parking.park(
-        keys, now_ms + request.max_wait_ms, attempt, expire, exchange.fail
-    )
+    exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire, exchange.fail)
+
+
+def _read_cold(
+    exchange: Exchange[FetchRequest],
+    fetching: Fetching,
+    deadline_ms: int,
+    services: Services,
+    cold: list[FileRange],
+    tries: int = 1,
+) -> None:
+    """A worker brings what is missing into memory; then the request is tried again."""
+
+    def read(error: BaseException | None) -> None:
+        if exchange.abandoned:
+            return
+        try:  # a failed read fails again, and is told for its partition
+            _serve(exchange, fetching, deadline_ms, services, tries if error is None else _COLD_TRIES_MAX)
+        except Exception as bug:
+            exchange.fail(bug)
+
+    services.offload_read(lambda: warm(cold), read)
 
 
 # -- answering -----------------------------------------------------------------------------------------------
-
-
-def _deliver(
-    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
-) -> None:
-    """Answers, at once or when a worker has brought cold data into memory."""
-    exchange.waiter = None
-    cold = cold_ranges(reading.ranges)
-    if not cold:
-        _answer(exchange, fetching, reading, services)
-        return
-
-    def warmed(error: BaseException | None) -> None:
-        if error is not None:
-            log.error("a cold read failed: %s", error)
-            services.reactor.drop(exchange.connection, f"its records cannot be read: {error}")
-        elif not exchange.abandoned:
-            _answer(exchange, fetching, reading, services)
-
-    services.offload_read(lambda: warm(cold), warmed)
 
 
 def _answer(

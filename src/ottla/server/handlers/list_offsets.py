@@ -11,8 +11,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from ottla.log.files import FileRange, NotResident
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
@@ -34,6 +36,7 @@ from ottla.protocol.messages.list_offsets import (
 )
 from ottla.replica.partition import Partition
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 from ottla.server.visibility import answer_when_visible
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 _READ_COMMITTED = 1
 _DEBUGGER = -2  # may see past the high watermark
+_COLD_PIECES_MAX = 10_000  # some for each segment; more would mean that memory is too short to ever answer
 
 # Since which version each special timestamp may be asked for.
 _SPECIAL_SINCE = {
@@ -61,10 +65,12 @@ def handle(exchange: Exchange[ListOffsetsRequest], services: Services) -> Messag
         if partition.timestamp not in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP)
     ]
     found = [partition for partition in asked if partition is not None]
-    return answer_when_visible(exchange, services, found, lambda: _response(exchange, services))
+    return answer_when_visible(
+        exchange, services, found, lambda: services.long_requests.begin(exchange, _answer(exchange, services))
+    )
 
 
-def _response(exchange: Exchange[ListOffsetsRequest], services: Services) -> ListOffsetsResponse:
+def _answer(exchange: Exchange[ListOffsetsRequest], services: Services) -> Steps:
     topics = []
     counts = Counter(
         (topic.name, asked.partition_index) for topic in exchange.request.topics for asked in topic.partitions
@@ -72,22 +78,39 @@ def _response(exchange: Exchange[ListOffsetsRequest], services: Services) -> Lis
     for topic in exchange.request.topics:
         answers = []
         for asked in topic.partitions:
+            yield None
             try:
                 if not exchange.may(topic.name):
                     raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if counts[topic.name, asked.partition_index] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST, "the request asks for the partition twice")
-                partition = services.partitions.named(topic.name, asked.partition_index)
-                if partition is None:
-                    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                try:
-                    answers.append(_find(exchange, partition, asked))
-                except (OSError, CorruptData) as error:
-                    raise partition.storage_refusal(error) from error
+                answers.append((yield from _find_without_waiting(exchange, services, topic.name, asked)))
             except Refused as refusal:
                 answers.append(ListOffsetsPartitionResponse(asked.partition_index, refusal.code))
         topics.append(ListOffsetsTopicResponse(topic.name, answers))
     return ListOffsetsResponse(topics=topics)
+
+
+def _find_without_waiting(
+    exchange: Exchange[ListOffsetsRequest], services: Services, topic: str, asked: ListOffsetsPartition
+) -> Generator[FileRange, None, ListOffsetsPartitionResponse]:
+    """The partition's answer; what it needs of the disk is read by a worker, piece by piece."""
+    for _ in range(_COLD_PIECES_MAX):
+        partition = services.partitions.named(topic, asked.partition_index)
+        if partition is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        try:
+            with partition.log.without_waiting:
+                return _find(exchange, partition, asked)
+        except NotResident as missing:
+            cold = missing.file_range
+        except (OSError, CorruptData) as error:
+            raise partition.storage_refusal(error) from error
+        try:
+            yield cold
+        except OSError as error:
+            raise partition.storage_refusal(error) from error
+    raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, "the disk forgets faster than it reads")
 
 
 def _find(
