@@ -9,6 +9,7 @@ import signal
 import sys
 from pathlib import Path
 
+from ottla.log.directory_properties import WrongDirectory
 from ottla.log.files import DirectoryLocked
 from ottla.model.configs import InvalidSetting
 from ottla.model.errors import CorruptData
@@ -32,7 +33,7 @@ def up(data: Path | None, port: int | None, config: Path | None, assignments: li
     except DirectoryLocked as error:
         print(f"ottla: cannot start: {error.strerror} ({error.filename})", file=sys.stderr)
         return 1
-    except (InvalidSetting, BrokerFailed, CorruptData, OSError) as error:
+    except (InvalidSetting, BrokerFailed, CorruptData, WrongDirectory, OSError) as error:
         print(f"ottla: cannot start: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
