@@ -198,10 +198,15 @@ class Segment:
         return self._max_timestamp_offset
 
     def _load_max_timestamp(self) -> None:
-        """From the time index, and from the batches behind its last entry."""
+        """From the time index, and from the batches behind the last entry of the offset index.
+
+        Both are appended to together, so a larger timestamp before that has its entry; where many batches
+        have the same one, the last entry of the time index may lie far back.
+        """
         timestamp, relative_offset = self.time_index.last() or (NO_TIMESTAMP, 0)
         offset = self.base_offset + relative_offset
-        for _, header in self.headers(self.offset_index.position(relative_offset)):
+        _, position = self.offset_index.last() or (0, 0)
+        for _, header in self.headers(position):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp, self._max_timestamp_offset = timestamp, offset
