@@ -23,15 +23,21 @@ from ottla.protocol.messages.describe_configs import (
 )
 from ottla.security.authorizer import CLUSTER_NAME, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(exchange: Exchange[DescribeConfigsRequest], services: Services) -> DescribeConfigsResponse:
+def handle(exchange: Exchange[DescribeConfigsRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeConfigsRequest], services: Services) -> Steps:
     asked: set[tuple[int, str]] = set()
     results = []
     for resource in exchange.request.resources:
+        yield None
         key = (resource.resource_type, resource.resource_name)
         if key in asked:
             text = "the request asks for it twice"
