@@ -81,9 +81,10 @@ def encode_request(
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Chunk]:
     """The whole frame of a response, its size first."""
     chunks = encode(message, version)
+    size = len(chunks[0]) if len(chunks) == 1 and type(chunks[0]) is bytes else _size_of(chunks)
     if api.response_header_version(version):
-        return _behind(_RESPONSE_PREFIX_FLEXIBLE.pack(_size_of(chunks) + 5, correlation_id), chunks)
-    return _behind(_RESPONSE_PREFIX.pack(_size_of(chunks) + 4, correlation_id), chunks)
+        return _behind(_RESPONSE_PREFIX_FLEXIBLE.pack(size + 5, correlation_id), chunks)
+    return _behind(_RESPONSE_PREFIX.pack(size + 4, correlation_id), chunks)
 
 
 def decode_response(api: Api, version: int, frame: Buffer) -> tuple[int, Message]:
@@ -105,7 +106,8 @@ def _size_of(chunks: list[Chunk]) -> int:
 
 def _behind(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:
     """The chunks with `prefix` before them, as part of the first one where that is no copy of records."""
-    first = chunks[0] if chunks else b""
-    if isinstance(first, bytes):
-        return [prefix + first, *chunks[1:]]
-    return [prefix, *chunks]
+    if chunks and isinstance(chunks[0], bytes):
+        chunks[0] = prefix + chunks[0]  # the list is fresh from the encoder
+    else:
+        chunks.insert(0, prefix)
+    return chunks

@@ -188,8 +188,16 @@ class Connection:
         return bool(self._out)
 
     @property
-    def holds_nothing(self) -> bool:
-        return not (self._out or self._frames or self.pending or self.cutter.pending_bytes)
+    def is_at_rest(self) -> bool:
+        """Nothing was received that is not handled, nothing is to be sent: the rule after a turn."""
+        return not (
+            self._out
+            or self.pending
+            or self._frames
+            or self.muted_until_ms
+            or self.counted_bytes
+            or self.cutter.pending_bytes
+        )
 
     def held_bytes(self) -> int:
         """Memory that the peer makes us hold: frames, whole or not, and answers, in their turn or not."""

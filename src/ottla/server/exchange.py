@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ottla.protocol.codec import Chunk
 from ottla.protocol.fields import Message
-from ottla.protocol.headers import encode_response
+from ottla.protocol.headers import RequestHeader, encode_response
 from ottla.server.connection import Connection
 from ottla.server.parking import Waiter
 
@@ -27,8 +27,8 @@ R = TypeVar("R", bound=Message)
 
 class Exchange(Generic[R]):
     __slots__ = (
-        "arrived_us", "chunks", "client_id", "connection", "correlation_id", "request", "route", "services",
-        "version", "waiter",
+        "arrived_us", "blocks", "chunks", "client_id", "connection", "correlation_id", "request", "route",
+        "services", "version", "waiter",
     )  # fmt: skip
 
     def __init__(
@@ -36,18 +36,15 @@ class Exchange(Generic[R]):
         services: Services,
         connection: Connection,
         route: Route,
-        version: int,
-        correlation_id: int,
-        client_id: str | None,
+        header: RequestHeader,
         request: R,
         arrived_us: int,
     ) -> None:
+        _, self.version, self.correlation_id, self.client_id = header
         self.services = services
         self.connection = connection
         self.route = route
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
+        self.blocks = route.handle_turn is None  # the requests behind it wait for its answer
         self.request = request
         self.arrived_us = arrived_us
         self.chunks: Sequence[Chunk] | None = None  # the encoded answer, once it is known
@@ -93,11 +90,6 @@ class Exchange(Generic[R]):
     @property
     def abandoned(self) -> bool:
         return self.connection.closed
-
-    @property
-    def blocks(self) -> bool:
-        """Whether the requests behind this one have to wait for its answer."""
-        return self.route.handle_turn is None
 
     def may(self, resource_name: str) -> bool:
         """Whether the peer may do to `resource_name` what this API's route declares."""

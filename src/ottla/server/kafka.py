@@ -92,7 +92,8 @@ class KafkaApplication:
                 self._handle(exchange)
             else:
                 self._handle_together([exchange])
-            answer_bytes += bytes_in_memory(exchange.chunks or ())
+            if exchange.chunks:
+                answer_bytes += bytes_in_memory(exchange.chunks)
         return True
 
     def _handle(self, exchange: Exchange[Any]) -> None:
@@ -123,8 +124,8 @@ class KafkaApplication:
                     f"API key {header.api_key} is not served here (version {header.api_version} was asked)"
                 )
             connection.client_id = header.client_id
-            first, last = route.api.versions
-            if not first <= header.api_version <= min(last, route.versions[1]):
+            first, last = route.handled
+            if not first <= header.api_version <= last:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
@@ -133,30 +134,16 @@ class KafkaApplication:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")
             return None
-        exchange = self._exchange(connection, route, header, request, arrived_us)
+        exchange = Exchange(self._services, connection, route, header, request, arrived_us)
         connection.expect(exchange)
         return exchange
-
-    def _exchange(
-        self, connection: Connection, route: Route, header: RequestHeader, request: Any, arrived_us: int
-    ) -> Exchange[Any]:
-        return Exchange(
-            self._services,
-            connection,
-            route,
-            header.api_version,
-            header.correlation_id,
-            header.client_id,
-            request,
-            arrived_us,
-        )
 
     def _answer_other_version(
         self, connection: Connection, header: RequestHeader, frame: memoryview, position: int, arrived_us: int
     ) -> None:
         """ApiVersions and the advertised old Produce get an answer, for others the connection is closed."""
         route = self._routes[header.api_key]
-        exchange = self._exchange(connection, route, header, None, arrived_us)
+        exchange: Exchange[Any] = Exchange(self._services, connection, route, header, None, arrived_us)
         if route.api is apis.API_VERSIONS:
             response = api_versions.response(self._services, ErrorCode.UNSUPPORTED_VERSION)
             exchange.chunks = encode_response(route.api, 0, header.correlation_id, response)

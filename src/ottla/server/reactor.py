@@ -312,8 +312,8 @@ class Reactor:
         for application, frames in arrivals.items():
             for unserved in application.handle_frames(frames):
                 self._watch(unserved)
-            for connection, _ in frames:
-                if not connection.may_read:
+            for connection, _ in frames:  # those with answers are looked at when these are sent
+                if connection not in self._ready and not connection.may_read:
                     self._watch(connection)
 
     def _receive_one(self, fd: int, now_ms: int, arrivals: dict[Application, Arrivals]) -> int:
@@ -415,8 +415,9 @@ class Reactor:
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""
-        if connection.counted_bytes or not connection.holds_nothing:
-            self._count_held(connection)
+        if connection.is_at_rest and connection.interest == READABLE and self._reading:
+            return
+        self._count_held(connection)
         if connection.closed:
             return
         if connection.has_frames and connection.may_handle:

@@ -54,7 +54,7 @@ class ApiMetrics:
 class Route:
     """How one API is served: request by request, or all of a turn together (`handle_turn`)."""
 
-    __slots__ = ("api", "handle", "handle_turn", "metrics", "operation", "resource", "versions")
+    __slots__ = ("api", "handle", "handle_turn", "handled", "metrics", "operation", "resource", "versions")
 
     def __init__(
         self,
@@ -68,6 +68,7 @@ class Route:
         assert api.versions[1] >= versions[1], api.name
         self.api = api
         self.versions = versions  # as ApiVersions tells them
+        self.handled = (max(api.versions[0], versions[0]), versions[1])  # without those only told of
         self.operation = operation  # what the peer must be allowed to do …
         self.resource = resource  # … to resources of this type
         self.handle = handle

@@ -39,11 +39,10 @@ _ACKS = (-1, 0, 1)
 class _Part:
     """One partition's share of one request."""
 
-    __slots__ = ("acks", "base_offset", "batch", "end_offset", "error", "index", "partition", "time_ms")
+    __slots__ = ("base_offset", "batch", "end_offset", "error", "index", "partition", "time_ms")
 
-    def __init__(self, index: int, acks: int) -> None:
+    def __init__(self, index: int) -> None:
         self.index = index
-        self.acks = acks
         self.partition: Partition | None = None
         self.batch: CheckedBatch | None = None
         self.error: Refused | None = None
@@ -90,11 +89,10 @@ def _check(
     by_partition: dict[Partition, list[_Part]],
 ) -> _Request:
     request = _Request(exchange)
-    acks = exchange.request.acks
     for topic in exchange.request.topic_data:
         parts = []
         for data in topic.partition_data:
-            part = _Part(data.index, acks)
+            part = _Part(data.index)
             parts.append(part)
             try:
                 part.partition = partition = _find(exchange, services, topic, data.index)
@@ -212,7 +210,14 @@ def _finish(request: _Request, services: Services) -> None:
     exchange = request.exchange
     acks = exchange.request.acks
     parts = request.parts()
-    if any(part.error is not None for part in parts):
+    waiting = []
+    is_refused = False
+    for part in parts:
+        if part.error is not None:
+            is_refused = True
+        elif acks == -1 and not _is_safe(part):
+            waiting.append(part)
+    if is_refused:
         exchange.route.metrics.errors.value += 1
     timeout_ms = exchange.request.timeout_ms
     exchange.request = _APPENDED
@@ -221,7 +226,6 @@ def _finish(request: _Request, services: Services) -> None:
         return
     if exchange.abandoned:
         return
-    waiting = [part for part in parts if part.error is None and acks == -1 and not _is_safe(part)]
     if not waiting:
         _answer(request, services)
         return
