@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -40,6 +41,7 @@ def up(data: Path | None, port: int | None, config: Path | None, assignments: li
         return 130
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: broker.ask_to_stop())
+    gc.freeze()  # collections leave alone what the start made: with many partitions they would stop everybody
     try:
         broker.run()
     except BrokerFailed as failure:

@@ -80,7 +80,11 @@ def encode_request(
 
 def encode_response(api: Api, version: int, correlation_id: int, message: Message) -> list[Chunk]:
     """The whole frame of a response, its size first."""
-    chunks = encode(message, version)
+    return response_around(api, version, correlation_id, encode(message, version))
+
+
+def response_around(api: Api, version: int, correlation_id: int, chunks: list[Chunk]) -> list[Chunk]:
+    """The same for a message that is encoded already. Takes `chunks` over."""
     size = len(chunks[0]) if len(chunks) == 1 and type(chunks[0]) is bytes else _size_of(chunks)
     if api.response_header_version(version):
         return _behind(_RESPONSE_PREFIX_FLEXIBLE.pack(size + 5, correlation_id), chunks)

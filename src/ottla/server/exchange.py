@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ottla.protocol.codec import Chunk
 from ottla.protocol.fields import Message
-from ottla.protocol.headers import RequestHeader, encode_response
+from ottla.protocol.headers import RequestHeader, encode_response, response_around
 from ottla.server.connection import Connection
 from ottla.server.parking import Waiter
 
@@ -61,6 +61,11 @@ class Exchange(Generic[R]):
         self._finished()
         if throttle_ms:
             self.services.reactor.mute(self.connection, throttle_ms)
+
+    def answer_encoded(self, body: bytes) -> None:
+        """A response that is the same for everybody, without its header."""
+        self.chunks = response_around(self.route.api, self.version, self.correlation_id, [body])
+        self._finished()
 
     def answer_nothing(self) -> None:
         """For acks=0: the request takes no place in the stream of answers."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
+from ottla.protocol.codec import encode_bytes
 from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.server.exchange import Exchange
 
@@ -32,11 +33,17 @@ def response(services: Services, error: ErrorCode = ErrorCode.NONE) -> ApiVersio
     return ApiVersionsResponse(error_code=error, api_keys=services.announced, finalized_features_epoch=0)
 
 
-def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVersionsResponse:
+def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVersionsResponse | None:
     if exchange.version >= 3:
         name = exchange.request.client_software_name
         version = exchange.request.client_software_version
         if not (_SOFTWARE.match(name) and _SOFTWARE.match(version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         exchange.connection.software = f"{name} {version}"
-    return response(services)
+    encoded = services.announced_bytes.get(exchange.version)
+    if encoded is None:
+        encoded = services.announced_bytes[exchange.version] = encode_bytes(
+            response(services), exchange.version
+        )
+    exchange.answer_encoded(encoded)
+    return None
