@@ -1,10 +1,12 @@
 """Does a slow disk hold up producers? Produce latency alone, beside a cold reader, beside slow syncs.
 
-    python benchmarks/latency.py [--rate 500] [--seconds 10] [--cold-mib 512] [--sync-delay-ms 50]
+    python benchmarks/latency.py [--rate 500] [--seconds 10] [--read-mib-s 100] [--sync-delay-ms 50]
 
-acks=1 answers after the write, so neither a reader whose data is not in memory nor a sync that takes long may
-show in its latency. The cold reader reads a large topic from its start while its pages are dropped again and
-again; the slow syncs are delayed in the C library. Compare within one run only.
+acks=1 answers after the write, so neither a reader whose data is not in memory nor a sync that takes long
+may show in its latency. The readers read a large topic over and over at a fixed rate, so they do not just
+fight with producer and broker for the processors; before each pass of the cold one its pages are dropped. The
+reader of memory is the control: what it costs is the price of any reader. The slow syncs are delayed in the C
+library. Compare within one run only.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--cold-mib", type=int, default=512)
+    parser.add_argument("--read-mib-s", type=int, default=100, help="0: as fast as they can")
     parser.add_argument("--sync-delay-ms", type=int, default=50)
     options = parser.parse_args()
     rows = []
@@ -57,9 +60,10 @@ def main() -> None:
         fill(broker, options.cold_mib)
         measure(broker, options.rate, 2)  # warm-up
         rows.append(("alone", measure(broker, options.rate, options.seconds)))
-        with cold_reader(broker) as read:
-            rows.append(("beside a cold reader", measure(broker, options.rate, options.seconds)))
-        print(f"the cold reader got {read.value / MIB:,.0f} MiB")
+        for kind in ("reader of memory", "cold reader"):
+            with reader(broker, cold=kind == "cold reader", mib_s=options.read_mib_s) as read:
+                rows.append((f"beside a {kind}", measure(broker, options.rate, options.seconds)))
+            print(f"the {kind} got {read.value / MIB:,.0f} MiB")
     with (
         tempfile.TemporaryDirectory() as folder,
         BrokerProcess(env={"LD_PRELOAD": slow_sync(Path(folder), options.sync_delay_ms)}) as broker,
@@ -109,12 +113,12 @@ def measure(broker: BrokerProcess, rate: int, seconds: float) -> list[float]:
 
 
 @contextmanager
-def cold_reader(broker: BrokerProcess) -> Iterator[Synchronized[int]]:
-    """Reads the cold topic over and over in a process of its own; each time its pages are dropped first."""
+def reader(broker: BrokerProcess, *, cold: bool, mib_s: int) -> Iterator[Synchronized[int]]:
+    """Reads the large topic over and over in a process of its own."""
     stop = multiprocessing.Event()
     read = multiprocessing.Value("q", 0)
-    files = [str(path) for path in broker.data_dir.glob("log/cold-0/*")]
-    process = multiprocessing.Process(target=read_cold, args=(broker.bootstrap, files, stop, read))
+    dropped = [str(path) for path in broker.data_dir.glob("log/cold-0/*")] if cold else []
+    process = multiprocessing.Process(target=read_on, args=(broker.bootstrap, dropped, mib_s, stop, read))
     process.start()
     try:
         yield read
@@ -123,20 +127,28 @@ def cold_reader(broker: BrokerProcess) -> Iterator[Synchronized[int]]:
         process.join()
 
 
-def read_cold(bootstrap: str, files: list[str], stop: Event, read: Synchronized[int]) -> None:
+def read_on(bootstrap: str, dropped: list[str], mib_s: int, stop: Event, read: Synchronized[int]) -> None:
     peer = Peer(bootstrap)
     offset = 0
+    began = time.perf_counter()
     while not stop.is_set():
         if offset == 0:
-            for path in files:
-                with open(path, "rb") as file:
-                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            drop_pages(dropped)
         asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MIB)
         topics = [FetchTopic("cold", partitions=[asked])]
         answer = peer.call(apis.FETCH, 12, FetchRequest(max_wait_ms=0, max_bytes=MIB, topics=topics))
         records = answer.responses[0].partitions[0].records
         read.value += len(records)
         offset = offset + RECORDS_PER_BATCH if records else 0
+        ahead = read.value / MIB / mib_s - (time.perf_counter() - began) if mib_s else 0
+        if ahead > 0:
+            time.sleep(ahead)
+
+
+def drop_pages(paths: list[str]) -> None:
+    for path in paths:
+        with open(path, "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def slow_sync(folder: Path, delay_ms: int) -> str:
