@@ -6,7 +6,12 @@ import pytest
 
 from log.building import NOW_MS, produced
 from ottla.log.producer_snapshots import decode_snapshot, encode_snapshot
-from ottla.log.producer_state import AppendedBatch, ProducerEntry, ProducerStates
+from ottla.log.producer_state import (
+    PRODUCERS_REMEMBERED,
+    AppendedBatch,
+    ProducerEntry,
+    ProducerStates,
+)
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.records.batch import TRANSACTIONAL, BatchHeader
 
@@ -184,3 +189,15 @@ def test_damage_anywhere_in_a_snapshot_is_noticed(position: int) -> None:
         decode_snapshot(bytes(data))
     with pytest.raises(CorruptData):
         decode_snapshot(bytes(data[:position]))
+
+
+def test_only_so_many_producers_are_remembered_the_last_to_write_first() -> None:
+    states, first = ProducerStates(), header(0)
+    for producer_id in range(PRODUCERS_REMEMBERED):
+        accept(states, first._replace(producer_id=producer_id))
+    accept(states, header(1, producer_id=0))  # the first one writes again
+    accept(states, header(0, producer_id=PRODUCERS_REMEMBERED))
+    assert len(states) == PRODUCERS_REMEMBERED
+    assert states.get(0) is not None
+    assert states.get(1) is None
+    accept(states, header(77, producer_id=1))  # forgotten, it may go on anywhere

@@ -30,6 +30,7 @@ from ottla.protocol.messages.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+from ottla.server import fetch_sessions
 from ottla.server.fetch_sessions import EVICTION_IDLE_MS, FetchSessions
 from ottla.testing import BrokerProcess
 from wire import WireClient
@@ -316,3 +317,20 @@ def test_the_epoch_after_the_largest_is_1() -> None:
     sessions._sessions[session_id].epoch = 2**31 - 1
     assert opened(sessions, 0, session_id, 2**31 - 1) == session_id
     assert opened(sessions, 0, session_id, 1) == session_id
+
+
+def test_all_sessions_together_follow_a_limited_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "FETCH_SESSION_PARTITIONS_MAX", 10)
+    sessions = FetchSessions(100)
+    six = fetch_request("topic", *(at(0, partition) for partition in range(6)), session_epoch=0)
+    first = sessions.open(six, 12, 0).session_id
+    assert first != 0
+    assert sessions.open(six, 12, 0).session_id == 0  # it reads without one
+    more = fetch_request(
+        "topic", *(at(0, partition) for partition in range(3, 12)), session_id=first, session_epoch=1
+    )
+    with pytest.raises(Refused) as refusal:
+        sessions.open(more, 12, 0)
+    assert refusal.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(sessions) == 0
+    assert sessions.open(six, 12, 0).session_id != 0  # what it followed is free again

@@ -16,6 +16,10 @@ from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from ottla.records.batch import BatchHeader
 
 BATCHES_REMEMBERED = 5
+PRODUCERS_REMEMBERED = 20_000
+"""Per partition, the ones that wrote last: about half a kilobyte each, and their ids are whatever a client
+says. Who is forgotten may go on with any sequence, and only loses the protection of a retry.
+"""
 _SEQUENCE_MODULUS = 1 << 31  # after 2^31 - 1 comes 0
 _NO_COORDINATOR = -1
 
@@ -60,7 +64,7 @@ class ProducerStates:
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset  # every batch below it has been applied
-        self._entries: dict[int, ProducerEntry] = {}
+        self._entries: dict[int, ProducerEntry] = {}  # who has not written for longest first
         self._open_transactions: dict[int, int] = {}  # producer id by first offset
 
     def __len__(self) -> int:
@@ -123,7 +127,7 @@ class ProducerStates:
     def apply(self, header: BatchHeader, base_offset: int, timestamp: int) -> None:
         """The batch is in the log at `base_offset`: remember it. Checks nothing (a leader has done so)."""
         producer_id, epoch, delta = header.producer_id, header.producer_epoch, header.last_offset_delta
-        entry = self._entries.get(producer_id, _UNKNOWN)
+        entry = self._take(producer_id)
         batch = AppendedBatch(header.last_sequence, base_offset + delta, delta, timestamp)
         batches = entry.batches if epoch == entry.epoch else ()
         if len(batches) >= BATCHES_REMEMBERED:
@@ -136,11 +140,27 @@ class ProducerStates:
             epoch, entry.coordinator_epoch, timestamp, first_offset, (*batches, batch)
         )
 
+    def _take(self, producer_id: int) -> ProducerEntry:
+        """Out of its place, to be put back as the last one to have written."""
+        entry = self._entries.pop(producer_id, None)
+        if entry is None:
+            entry = _UNKNOWN
+            if len(self._entries) >= PRODUCERS_REMEMBERED:
+                self._forget_one()
+        return entry
+
+    def _forget_one(self) -> None:
+        """The one that has not written for longest; open transactions are kept."""
+        oldest = next(iter(self._entries))
+        entry = self._entries.pop(oldest)
+        if entry.txn_first_offset is not None:
+            self._entries[oldest] = entry
+
     def apply_marker(
         self, header: BatchHeader, coordinator_epoch: int, is_abort: bool
     ) -> CompletedTransaction | None:
         """A transaction marker is in the log: the producer's open transaction, if any, ends."""
-        entry = self._entries.get(header.producer_id, _UNKNOWN)
+        entry = self._take(header.producer_id)
         batches = entry.batches if header.producer_epoch == entry.epoch else ()
         self._entries[header.producer_id] = ProducerEntry(
             header.producer_epoch, coordinator_epoch, header.max_timestamp, None, batches

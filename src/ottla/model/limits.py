@@ -63,6 +63,9 @@ STRING_BYTES_MAX = 32_767
 DECOMPRESSED_BYTES_MAX = 256 * MIB
 """One batch, decompressed, where the broker must look inside (CVE-2023-34455)."""
 
+TOPICS_AUTO_CREATED_PER_REQUEST = 100
+"""By a Metadata request that names missing ones; for others the client asks again, as it does anyway."""
+
 PARTITIONS_PER_TOPIC_CREATE_MAX = 20_000
 """New partitions in one CreateTopics or CreatePartitions call; each is a directory and two files."""
 

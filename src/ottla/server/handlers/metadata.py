@@ -10,11 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ottla.controller.cluster import TopicImage
 from ottla.controller.topics import TopicResult, TopicSpec
 from ottla.model.errors import ErrorCode
+from ottla.model.limits import TOPICS_AUTO_CREATED_PER_REQUEST
 from ottla.model.topics import INTERNAL_TOPICS, NO_TOPIC_ID, topic_name_problem
 from ottla.protocol.messages.metadata import (
     MetadataRequest,
@@ -60,14 +62,15 @@ def _creatable(exchange: Exchange[MetadataRequest], services: Services) -> list[
     names = dict.fromkeys(
         topic.name for topic in request.topics if topic.name and topic.topic_id == NO_TOPIC_ID
     )
-    return [
+    creatable = (
         name
         for name in names
         if name not in topics
         and topic_name_problem(name) is None
         and exchange.may(name)
         and services.may(exchange.connection, Operation.CREATE, ResourceType.TOPIC, name)
-    ]
+    )
+    return list(islice(creatable, TOPICS_AUTO_CREATED_PER_REQUEST))
 
 
 def _response(
