@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import resource
 import select
 
 from ottla import __version__
+from ottla.cli.options import add_output
+from ottla.cli.output import print_rows
 from ottla.records import kernel_is_compiled
 
 _OPEN_FILES_WANTED = 20_000  # ten thousand partitions and as many connections
 
 
-def doctor() -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_output(parser)
+    parser.set_defaults(run=doctor)
+
+
+def doctor(options: argparse.Namespace) -> int:
     open_files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     rows = [
         ("ottla", __version__, ""),
@@ -29,8 +37,9 @@ def doctor() -> int:
             else f"`ulimit -n {_OPEN_FILES_WANTED}` for many partitions",
         ),
     ]
-    for name, value, remark in rows:
-        print(f"{name:<12} {value:<12} {remark}".rstrip())
+    print_rows(
+        [{"what": name, "value": value, "advice": remark} for name, value, remark in rows], options.output
+    )
     return 0
 
 

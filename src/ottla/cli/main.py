@@ -1,50 +1,69 @@
-"""`ottla`: the entry point. Each command imports what it needs when it runs, so that `--help` is instant."""
+"""`ottla`: finds the command, has its module parse and run, reports what went wrong in words.
+
+Only the module of the command that is used gets imported, so that `--help` and completion are instant.
+"""
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib import import_module
 
-DEFAULT_DATA = Path("ottla-data")
+from ottla import __version__
+from ottla.cli.commands import COMMANDS
+from ottla.cli.failures import CommandFailed, ExitCode, explained, report
+from ottla.cli.options import Parser, add_debug, debug_is_on
+
+_EPILOG = "`ottla COMMAND --help` explains a command. Exit codes: " + ", ".join(
+    f"{code.value} {code.meaning}" for code in ExitCode
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    if options.command == "up":
-        from ottla.cli.up import up
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        options = _parser(arguments).parse_args(arguments)
+        status: int = options.run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        return _output_closed()
+    except Exception as error:
+        if debug_is_on(arguments):
+            raise
+        failure = error if isinstance(error, CommandFailed) else explained(error)
+        report(failure)
+        return failure.exit_code
+    return status
 
-        return up(options.data, options.port, options.config, options.set)
-    from ottla.cli.doctor import doctor
 
-    return doctor()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="ottla", description="A message system in Python that any Kafka client can use unmodified."
+def _parser(arguments: Sequence[str]) -> Parser:
+    """Knows every command's name, and the options of the one that is used."""
+    parser = Parser(
+        prog="ottla",
+        description="A message system in Python that any Kafka client can use unmodified.",
+        epilog=_EPILOG,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    up = commands.add_parser("up", help="run a broker until Ctrl-C", description="Run a broker until Ctrl-C.")
-    up.add_argument(
-        "--data", type=Path, metavar="DIR", help=f"where everything is kept (default: ./{DEFAULT_DATA})"
-    )
-    up.add_argument("--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 9092)")
-    up.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings by Kafka's names, as in server.properties"
-    )
-    up.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="one setting; may be given many times",
-    )
-    commands.add_parser(
-        "doctor", help="say what this installation can do", description="Check the installation."
-    )
+    parser.add_argument("--version", action="version", version=f"ottla {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
+    used = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, summary, module in COMMANDS:
+        command = commands.add_parser(
+            name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", add_help=name == used
+        )
+        if name == used:
+            add_debug(command)
+            import_module(f"ottla.cli.{module}").add_arguments(command)
     return parser
+
+
+def _output_closed() -> int:
+    """The reader of our output has seen enough, as `head` does; Python must not try to flush once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OUTPUT_CLOSED
 
 
 if __name__ == "__main__":

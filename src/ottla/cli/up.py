@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import logging
@@ -17,16 +18,37 @@ from ottla.model.errors import CorruptData
 from ottla.node.broker import Broker, BrokerFailed
 from ottla.node.settings import BrokerSettings, load_settings
 
+DEFAULT_DATA = Path("ottla-data")
 READY_FILE = "broker.json"
 """Beside the data while a broker runs: its process and where it listens."""
 
 
-def up(data: Path | None, port: int | None, config: Path | None, assignments: list[str]) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help=f"where everything is kept (default: ./{DEFAULT_DATA})"
+    )
+    parser.add_argument("--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 9092)")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings by Kafka's names, as in server.properties"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one setting; may be given many times",
+    )
+    parser.set_defaults(run=up)
+
+
+def up(options: argparse.Namespace) -> int:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
     )
     try:
-        settings = load_settings(config, _assignments(data, port, config, assignments))
+        settings = load_settings(
+            options.config, _assignments(options.data, options.port, options.config, options.set)
+        )
         broker = Broker(settings)
         broker.start()
         ready_file = settings.coordination_dir / READY_FILE
@@ -54,8 +76,6 @@ def up(data: Path | None, port: int | None, config: Path | None, assignments: li
 
 def _assignments(data: Path | None, port: int | None, config: Path | None, given: list[str]) -> list[str]:
     """What the short options mean in settings; what was given with --set comes last and wins."""
-    from ottla.cli.main import DEFAULT_DATA
-
     assignments = []
     names = {assignment.partition("=")[0].strip() for assignment in given}
     if data is not None or (config is None and not names & {"log.dirs", "log.dir"}):

@@ -1,0 +1,23 @@
+"""Every command of `ottla`: its name, one line about it, and the module that has it.
+
+A module is imported only when its command is used. It has `add_arguments(parser)`, which declares options
+(the shared ones are in `options`) and names the function to call, `parser.set_defaults(run=function)`, where
+`function(options) -> int` returns an exit code or raises `CommandFailed`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    name: str
+    summary: str
+    module: str  # below ottla.cli
+
+
+COMMANDS = (
+    Command("up", "run a broker, here or in the background", "up"),
+    Command("doctor", "check this machine and installation", "doctor"),
+)
+"""In the order of `ottla --help`."""

@@ -1,0 +1,55 @@
+"""How a command fails: one line for the cause, one for the cure, and an exit code for scripts."""
+
+from __future__ import annotations
+
+import sys
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Stable: a script that tests for one of these must go on working."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str) -> ExitCode:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    DONE = 0, "done"
+    FAILED = 1, "failed"
+    WRONG_USE = 2, "wrong use"
+    NO_BROKER = 3, "no broker answers"
+    NOT_FOUND = 4, "what was named does not exist"
+    NOT_CONFIRMED = 5, "not confirmed"
+    INTERRUPTED = 130, "interrupted"
+    OUTPUT_CLOSED = 141, "output closed"
+
+
+class CommandFailed(Exception):
+    """Ends a command. `cause` says what is wrong, `cure` what to do about it."""
+
+    def __init__(self, cause: str, cure: str = "", exit_code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.cure = cure
+        self.exit_code = exit_code
+
+
+def explained(error: Exception) -> CommandFailed:
+    """`error` of a room below in words for people."""
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        return CommandFailed(f"{place}{error.strerror or error}")
+    return CommandFailed(
+        f"{type(error).__name__}: {error}", "this is a mistake of ours; --debug shows where it happened"
+    )
+
+
+def report(failure: CommandFailed) -> None:
+    sys.stdout.flush()  # what came before stays before
+    lines = f"ottla: {failure.cause}"
+    if failure.cure:
+        lines += f"\n       {failure.cure}"
+    print(lines, file=sys.stderr)

@@ -1,0 +1,106 @@
+"""Options that commands share, under one name everywhere, and the parser that explains wrong use."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ottla.cli.failures import CommandFailed, ExitCode
+
+if TYPE_CHECKING:
+    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Run = Callable[[argparse.Namespace], int]
+
+_CHOICE = re.compile(r"invalid choice: '?([^']*?)'? \(choose from (.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with full words only, and a suggestion for what was probably meant."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        keywords.setdefault("allow_abbrev", False)
+        super().__init__(*arguments, **keywords)
+
+    def error(self, message: str) -> NoReturn:
+        choice = _CHOICE.search(message)
+        if choice:
+            message = _unknown_choice(choice[1], [known.strip(" '") for known in choice[2].split(",")])
+        print(f"ottla: {message}\n       `{self.prog} --help` explains what is possible", file=sys.stderr)
+        sys.exit(ExitCode.WRONG_USE)
+
+
+def _unknown_choice(given: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(given, known, n=1)
+    return f"{given!r} is not known; " + (
+        f"did you mean {near[0]}?" if near else f"expected {', '.join(known)}"
+    )
+
+
+def add_verbs(parser: argparse.ArgumentParser) -> Verbs:
+    """For a noun with verbs, as `ottla topic ls`."""
+    return parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
+
+
+def add_verb(verbs: Verbs, name: str, run: Run, summary: str) -> argparse.ArgumentParser:
+    parser = verbs.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+    parser.set_defaults(run=run)
+    add_debug(parser)
+    return parser
+
+
+def add_debug(parser: argparse.ArgumentParser) -> None:
+    # No default: one given before the command must not be undone here.
+    parser.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def debug_is_on(arguments: Sequence[str]) -> bool:
+    """Known without a successful parse, because parsing may be what failed."""
+    return "--debug" in arguments or os.environ.get("OTTLA_DEBUG", "") not in ("", "0")
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json", "jsonl", "csv"),
+        default="table",
+        help="form of the output (default: table)",
+    )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Which cluster: --bootstrap, else OTTLA_BOOTSTRAP, else --profile or OTTLA_PROFILE, else the default."""
+    parser.add_argument(
+        "-b",
+        "--bootstrap",
+        metavar="HOST:PORT[,…]",
+        help="brokers to begin with (default: OTTLA_BOOTSTRAP, the profile's, 127.0.0.1:9092)",
+    )
+    parser.add_argument("--profile", metavar="NAME", help="a cluster saved with `ottla profile set`")
+
+
+def add_confirmation(parser: argparse.ArgumentParser, *, dry_run: bool = True) -> None:
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    if dry_run:
+        parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before something that cannot be undone. Raises CommandFailed unless the answer is yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed(question, "nobody is here to confirm it; --yes does", ExitCode.NOT_CONFIRMED)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise CommandFailed("nothing was done", exit_code=ExitCode.NOT_CONFIRMED)
