@@ -17,9 +17,11 @@ from ottla.model.clock import SystemClock
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.protocol.codec import Chunk
+from ottla.server.accepting import SocketOptions
+from ottla.server.application import Arrivals
 from ottla.server.connection import Connection
 from ottla.server.poller import EpollPoller, Poller, PortablePoller
-from ottla.server.reactor import Arrivals, Reactor, SocketOptions
+from ottla.server.reactor import Reactor
 
 LOOPBACK = Listener("PLAINTEXT", "127.0.0.1", 0, "PLAINTEXT")
 

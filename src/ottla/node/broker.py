@@ -30,10 +30,11 @@ from ottla.node.workers import Workers
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
+from ottla.server.accepting import SocketOptions
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.kafka import KafkaApplication
 from ottla.server.parking import Parking
-from ottla.server.reactor import Reactor, SocketOptions
+from ottla.server.reactor import Reactor
 from ottla.server.services import Services
 
 log = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from ottla.model.limits import ANSWER_BYTES_AHEAD, TURN_HANDLING_US_MAX
 from ottla.protocol import apis
 from ottla.protocol.codec import reader
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
+from ottla.server.application import Arrivals
 from ottla.server.connection import Connection, bytes_in_memory
 from ottla.server.exchange import Exchange
 from ottla.server.handlers import api_versions, produce
-from ottla.server.reactor import Arrivals
 from ottla.server.routes import ApiMetrics, Route, all_routes
 from ottla.server.services import Services
 

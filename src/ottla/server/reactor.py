@@ -9,31 +9,24 @@ answers once. It never waits for a disk and knows nothing of what the frames mea
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import socket
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ottla.log.files import FileRange
 from ottla.model.clock import Clock
 from ottla.model.errors import Malformed
 from ottla.model.limits import (
-    CONNECTION_IDLE_MS_MAX,
-    CONNECTIONS_MAX,
-    CONNECTIONS_PER_ADDRESS_MAX,
     FRAME_ARRIVAL_MS_MAX,
-    FRAME_BYTES_MAX,
-    FRAMES_BYTES_TOTAL,
-    KIB,
     REQUESTS_PER_TURN_MAX,
     TURN_BYTES_MAX,
 )
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.protocol.frames import FrameCutter
+from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
+from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone
 from ottla.server.poller import BROKEN, HANGUP, READABLE, WRITABLE, Poller, best_poller
 from ottla.server.timers import Timers
@@ -41,53 +34,9 @@ from ottla.server.warming import Offload, run_at_once, warm
 
 log = logging.getLogger(__name__)
 
-_ACCEPTS_PER_TURN = 64
 _SWEEP_MS = 10_000  # how often idle and stuck connections are looked for
-_ACCEPT_PAUSE_MS = 1_000  # after running out of descriptors
 _REQUEST_COST_BYTES = TURN_BYTES_MAX // REQUESTS_PER_TURN_MAX  # what a request takes of a turn's budget
 _REASON_CHARACTERS_MAX = 300  # in the log
-
-Arrivals = list[tuple[Connection, list[memoryview]]]
-
-
-class Application(Protocol):
-    """What a listener's frames mean. Everything here runs on the owner thread."""
-
-    def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
-        """All frames of a turn. Malformed ones close their connection through `Reactor.drop`.
-
-        Frames that cannot be handled now are given back to their connection. Returns the connections that
-        there was no time for at all: they come first in the next turn.
-        """
-        ...
-
-    def disconnected(self, connection: Connection) -> None: ...
-
-
-@dataclass(slots=True)
-class SocketOptions:
-    """The settings of sockets. The defaults are Kafka's; -1 leaves a buffer to the operating system."""
-
-    send_buffer_bytes: int = 100 * KIB  # autotuning cut loopback fetches to a third of this
-    receive_buffer_bytes: int = 100 * KIB
-    listen_backlog: int = 50
-    request_bytes_max: int = FRAME_BYTES_MAX
-    queued_request_bytes_max: int = FRAMES_BYTES_TOTAL
-    connections_max: int = CONNECTIONS_MAX
-    connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
-    idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
-
-
-class Acceptor:
-    __slots__ = ("application", "control", "listener", "socket")
-
-    def __init__(
-        self, sock: socket.socket, listener: Listener, application: Application, control: bool
-    ) -> None:
-        self.socket = sock
-        self.listener = listener
-        self.application = application
-        self.control = control
 
 
 class Reactor:
@@ -102,9 +51,7 @@ class Reactor:
         ] = []  # run after the frames of each turn, before answers leave
         self._options = options
         self._poller = poller or best_poller()
-        self._acceptors: dict[int, Acceptor] = {}
         self._connections: dict[int, tuple[Connection, Application]] = {}
-        self._per_host: dict[str, int] = {}
         self._ready: dict[Connection, None] = {}  # connections with answers to send, in order of readiness
         self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
         self._posted: deque[Callable[[], None]] = deque()
@@ -117,28 +64,16 @@ class Reactor:
         self._running = False
         self._reading = True
         self._poller.register(self._waker_in.fileno(), READABLE)
-        self._connects = metrics.counter("server.connections.opened")
-        self._refused = metrics.counter("server.connections.refused")
         self._bytes_in = metrics.counter("server.bytes.in")
         self._turns = metrics.counter("server.turns")
-        metrics.gauge("server.connections.open", lambda: len(self._connections))
+        self._accepting = Accepting(options, self._poller, self.timers, clock, metrics, self._welcome)
         self._sweep()
 
     # -- listening ---------------------------------------------------------------------------------------
 
     def bind(self, listener: Listener) -> socket.socket:
         """Takes the address; nobody can connect yet. OSError when it is not to be had."""
-        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if self._options.receive_buffer_bytes > 0:  # before listen, or the TCP window stays small
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
-            sock.bind((listener.host, listener.port))
-        except OSError:
-            sock.close()
-            raise
-        return sock
+        return self._accepting.bind(listener)
 
     def listen(
         self,
@@ -149,20 +84,20 @@ class Reactor:
         sock: socket.socket | None = None,
     ) -> Listener:
         """Accepts from now on, on `bind`'s socket or a new one. Returns the listener with its real port."""
-        sock = sock or self.bind(listener)
-        sock.listen(self._options.listen_backlog)
-        sock.setblocking(False)
-        bound = replace(listener, port=sock.getsockname()[1])
-        self._acceptors[sock.fileno()] = Acceptor(sock, bound, application, control)
-        self._poller.register(sock.fileno(), READABLE)
-        return bound
+        return self._accepting.listen(listener, application, control, sock or self.bind(listener))
 
     def stop_listening(self) -> None:
-        for fd, acceptor in self._acceptors.items():
-            with contextlib.suppress(OSError, KeyError, ValueError):  # paused ones are not registered
-                self._poller.unregister(fd)
-            acceptor.socket.close()
-        self._acceptors.clear()
+        self._accepting.stop()
+
+    def _welcome(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
+        cutter = FrameCutter(self._options.request_bytes_max)
+        now_ms = self.clock.monotonic_ms()
+        connection = Connection(
+            sock, peer, acceptor.listener, cutter, self._wake, now_ms, control=acceptor.control
+        )
+        connection.interest = READABLE
+        self._poller.register(connection.fd, READABLE)
+        self._connections[connection.fd] = (connection, acceptor.application)
 
     # -- from other threads --------------------------------------------------------------------------------
 
@@ -191,9 +126,10 @@ class Reactor:
         self._now_ms = now_ms = self.clock.monotonic_ms()
         readable = self._postponed
         self._postponed = []
+        acceptors = self._accepting.acceptors
         for fd, bits in events:
-            if fd in self._acceptors:
-                self._accept(self._acceptors[fd])
+            if fd in acceptors:
+                self._accepting.accept(acceptors[fd])
             elif fd in self._connections:
                 if bits & WRITABLE:
                     self._ready[self._connections[fd][0]] = None
@@ -230,64 +166,6 @@ class Reactor:
             self._posted.popleft()()
 
     # -- receiving -----------------------------------------------------------------------------------------
-
-    def _accept(self, acceptor: Acceptor) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
-            try:
-                sock, peer = acceptor.socket.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._pause_accepting(acceptor, error)
-                else:  # the network's trouble with one peer (accept(2) lists them), not ours
-                    log.warning("a connection to %s failed: %s", acceptor.listener, error.strerror)
-                return
-            try:
-                self._welcome(sock, (peer[0], peer[1]), acceptor)
-            except OSError as error:  # reset before we could look at it
-                log.debug("%s:%d: %s", peer[0], peer[1], error.strerror)
-                sock.close()
-
-    def _pause_accepting(self, acceptor: Acceptor, error: OSError) -> None:
-        log.error(
-            "no new connections on %s for a moment: %s; raise `ulimit -n`", acceptor.listener, error.strerror
-        )
-        fd = acceptor.socket.fileno()
-        self._poller.modify(fd, 0)
-
-        def resume() -> None:
-            if fd in self._acceptors:
-                self._poller.modify(fd, READABLE)
-
-        self.timers.set(self.clock.monotonic_ms() + _ACCEPT_PAUSE_MS, resume)
-
-    def _welcome(self, sock: socket.socket, peer: tuple[str, int], acceptor: Acceptor) -> None:
-        from_host = self._per_host.get(peer[0], 0)
-        reason = None
-        if len(self._connections) >= self._options.connections_max and not acceptor.control:
-            reason = f"max.connections={self._options.connections_max} are open"
-        elif from_host >= self._options.connections_per_address_max(peer[0]):
-            reason = f"max.connections.per.ip: {from_host} are open from there"
-        if reason is not None:
-            self._refused.value += 1
-            log.warning("refused a connection from %s:%d on %s: %s", *peer, acceptor.listener.name, reason)
-            sock.close()
-            return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._options.send_buffer_bytes > 0:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
-        cutter = FrameCutter(self._options.request_bytes_max)
-        now_ms = self.clock.monotonic_ms()
-        connection = Connection(
-            sock, peer, acceptor.listener, cutter, self._wake, now_ms, control=acceptor.control
-        )
-        self._connections[connection.fd] = (connection, acceptor.application)
-        self._per_host[peer[0]] = from_host + 1
-        connection.interest = READABLE
-        self._poller.register(connection.fd, READABLE)
-        self._connects.value += 1
 
     def _receive(self, readable: dict[int, None], now_ms: int) -> None:
         """Control connections first; data connections until the turn's budget is used up."""
@@ -465,12 +343,8 @@ class Reactor:
         connection.counted_bytes = 0
         self._poller.unregister(connection.fd)
         self._ready.pop(connection, None)
-        left = self._per_host[connection.peer_host] - 1
-        if left:
-            self._per_host[connection.peer_host] = left
-        else:
-            del self._per_host[connection.peer_host]
         connection.close()
+        self._accepting.left(connection.peer_host)
         application.disconnected(connection)
 
     def _sweep(self) -> None:

@@ -1,0 +1,185 @@
+"""Listening sockets, and who of those that knock is let in; the rest of a connection's life is the reactor's."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ottla.model.clock import Clock
+from ottla.model.limits import (
+    CONNECTION_IDLE_MS_MAX,
+    CONNECTIONS_MAX,
+    CONNECTIONS_PER_ADDRESS_MAX,
+    FRAME_BYTES_MAX,
+    FRAMES_BYTES_TOTAL,
+    KIB,
+)
+from ottla.model.listeners import Listener
+from ottla.model.metrics import Registry
+from ottla.server.application import Application
+from ottla.server.poller import READABLE, Poller
+from ottla.server.timers import Timers
+
+log = logging.getLogger(__name__)
+
+_ACCEPTS_PER_TURN = 64
+_PAUSE_MS = 1_000  # after running out of descriptors
+
+
+@dataclass(slots=True)
+class SocketOptions:
+    """The settings of sockets. The defaults are Kafka's; -1 leaves a buffer to the operating system."""
+
+    send_buffer_bytes: int = 100 * KIB  # autotuning cut loopback fetches to a third of this
+    receive_buffer_bytes: int = 100 * KIB
+    listen_backlog: int = 50
+    request_bytes_max: int = FRAME_BYTES_MAX
+    queued_request_bytes_max: int = FRAMES_BYTES_TOTAL
+    connections_max: int = CONNECTIONS_MAX
+    connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
+    idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
+
+
+class Acceptor:
+    __slots__ = ("application", "control", "listener", "socket")
+
+    def __init__(
+        self, sock: socket.socket, listener: Listener, application: Application, control: bool
+    ) -> None:
+        self.socket = sock
+        self.listener = listener
+        self.application = application
+        self.control = control
+
+
+Peer = tuple[str, int]
+Welcome = Callable[[socket.socket, Peer, Acceptor], None]
+
+
+class Accepting:
+    def __init__(
+        self,
+        options: SocketOptions,
+        poller: Poller,
+        timers: Timers,
+        clock: Clock,
+        metrics: Registry,
+        welcome: Welcome,
+    ) -> None:
+        self.acceptors: dict[int, Acceptor] = {}  # by descriptor
+        self._options = options
+        self._poller = poller
+        self._timers = timers
+        self._clock = clock
+        self._welcome = welcome  # gets the socket of everyone who is let in
+        self._open = 0
+        self._open_by_host: dict[str, int] = {}
+        self._opened = metrics.counter("server.connections.opened")
+        self._refused = metrics.counter("server.connections.refused")
+        metrics.gauge("server.connections.open", lambda: self._open)
+
+    # -- listening -----------------------------------------------------------------------------------------
+
+    def bind(self, listener: Listener) -> socket.socket:
+        """Takes the address; nobody can connect yet. OSError when it is not to be had."""
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if self._options.receive_buffer_bytes > 0:  # before listen, or the TCP window stays small
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
+            sock.bind((listener.host, listener.port))
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def listen(
+        self, listener: Listener, application: Application, control: bool, sock: socket.socket
+    ) -> Listener:
+        """Accepts from now on. Returns the listener with its real port."""
+        sock.listen(self._options.listen_backlog)
+        sock.setblocking(False)
+        bound = replace(listener, port=sock.getsockname()[1])
+        self.acceptors[sock.fileno()] = Acceptor(sock, bound, application, control)
+        self._poller.register(sock.fileno(), READABLE)
+        return bound
+
+    def stop(self) -> None:
+        for fd, acceptor in self.acceptors.items():
+            with contextlib.suppress(OSError, KeyError, ValueError):  # paused ones are not registered
+                self._poller.unregister(fd)
+            acceptor.socket.close()
+        self.acceptors.clear()
+
+    # -- accepting -----------------------------------------------------------------------------------------
+
+    def accept(self, acceptor: Acceptor) -> None:
+        """Takes those who wait, not too many in one turn."""
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                sock, address = acceptor.socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._pause(acceptor, error)
+                else:  # the network's trouble with one peer (accept(2) lists them), not ours
+                    log.warning("a connection to %s failed: %s", acceptor.listener, error.strerror)
+                return
+            self._let_in(sock, (address[0], address[1]), acceptor)
+
+    def _pause(self, acceptor: Acceptor, error: OSError) -> None:
+        log.error(
+            "no new connections on %s for a moment: %s; raise `ulimit -n`", acceptor.listener, error.strerror
+        )
+        fd = acceptor.socket.fileno()
+        self._poller.modify(fd, 0)
+
+        def resume() -> None:
+            if fd in self.acceptors:
+                self._poller.modify(fd, READABLE)
+
+        self._timers.set(self._clock.monotonic_ms() + _PAUSE_MS, resume)
+
+    def _let_in(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
+        reason = self._reason_to_refuse(peer, acceptor)
+        if reason is not None:
+            self._refused.value += 1
+            log.warning("refused a connection from %s:%d on %s: %s", *peer, acceptor.listener.name, reason)
+            sock.close()
+            return
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._options.send_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
+            self._welcome(sock, peer, acceptor)
+        except OSError as error:  # reset before we could look at it
+            log.debug("%s:%d: %s", *peer, error.strerror)
+            sock.close()
+            return
+        self._open += 1
+        self._open_by_host[peer[0]] = self._open_by_host.get(peer[0], 0) + 1
+        self._opened.value += 1
+
+    def _reason_to_refuse(self, peer: Peer, acceptor: Acceptor) -> str | None:
+        if self._open >= self._options.connections_max and not acceptor.control:
+            return f"max.connections={self._options.connections_max} are open"
+        from_host = self._open_by_host.get(peer[0], 0)
+        if from_host >= self._options.connections_per_address_max(peer[0]):
+            return f"max.connections.per.ip: {from_host} are open from there"
+        return None
+
+    def left(self, host: str) -> None:
+        """A connection that was let in is closed."""
+        self._open -= 1
+        remaining = self._open_by_host[host] - 1
+        if remaining:
+            self._open_by_host[host] = remaining
+        else:
+            del self._open_by_host[host]
