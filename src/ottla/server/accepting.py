@@ -1,4 +1,4 @@
-"""Listening sockets, and who of those that knock is let in; the rest of a connection's life is the reactor's."""
+"""Listening sockets, and who of those that knock is let in; the rest of its life is the reactor's."""
 
 from __future__ import annotations
 
