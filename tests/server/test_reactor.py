@@ -166,7 +166,9 @@ def test_file_ranges_leave_from_the_file(
             assert read_frame(peer) == b"head" + content[100 : 100 + size] + b"tail"
 
 
-def test_a_file_that_was_cut_short_closes_the_connection_instead_of_sending_garbage(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_short_closes_the_connection_and_is_named_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     handle = SystemFiles().create(str(tmp_path / "data"))
     handle.append([b"x" * 1_000])
     echo = Echo()
@@ -175,6 +177,7 @@ def test_a_file_that_was_cut_short_closes_the_connection_instead_of_sending_garb
         peer.sendall(frame_of(b"a"))
         with pytest.raises((EOFError, ConnectionError)):
             read_frame(peer)
+    assert f"{tmp_path / 'data'} ends before position 1000" in caplog.text
 
 
 def test_a_peer_that_sends_and_never_reads_is_not_read_from_any_more() -> None:

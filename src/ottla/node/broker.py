@@ -252,7 +252,7 @@ class Broker:
         reactor.stop_reading()
         deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS_MAX
         reactor.turn(0)
-        while self._rounds.is_busy and self._failure is None:
+        while self._rounds.is_busy and self._failure is None:  # however long it takes: it was promised
             reactor.turn(100)
         self._parking.expire_all()
         while reactor.answers_outstanding and self.clock.monotonic_ms() < deadline_ms:

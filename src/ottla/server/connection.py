@@ -7,6 +7,7 @@ It knows bytes only; what they mean is its listener's application's business.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections import deque
@@ -34,7 +35,11 @@ _COPY_BYTES = 256 * 1024  # read-and-send step where there is no sendfile
 
 
 class PeerGone(Exception):
-    """The peer closed, reset, or cannot be sent what we promised it."""
+    """The peer closed or reset."""
+
+
+class RecordsUnreadable(Exception):
+    """The peer cannot be sent what it was promised: the disk does not give it."""
 
 
 class PendingAnswer(Protocol):
@@ -216,7 +221,10 @@ class Connection:
             self._wake(self)
 
     def send(self) -> FileRange | None:
-        """Sends what is ready. Gives what must be read from the disk before that can go on. Or PeerGone."""
+        """Sends what is ready. Gives what must be read from the disk before that can go on.
+
+        Raises PeerGone or RecordsUnreadable.
+        """
         pending, out = self.pending, self._out
         while pending and (chunks := pending[0].chunks) is not None:
             out.extend(chunks)
@@ -228,7 +236,8 @@ class Connection:
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            raise PeerGone(error.strerror or str(error)) from None
+            reason = error.strerror or str(error)
+            raise (RecordsUnreadable if error.errno == errno.EIO else PeerGone)(reason) from None
         return self.cold
 
     def _send_bytes(self) -> int:
@@ -278,9 +287,7 @@ class Connection:
         else:
             sent = self.socket.send(chunk.handle.pread(min(left, _COPY_BYTES), position))
         if sent == 0:
-            raise PeerGone(
-                f"{chunk.handle.name} ends before position {position}, which was promised to the peer"
-            )
+            raise RecordsUnreadable(f"{chunk.handle.name} ends before position {position}")
         self._file_sent += sent
         if self._file_sent == chunk.size:
             self._out.popleft()

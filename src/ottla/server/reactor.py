@@ -27,7 +27,7 @@ from ottla.model.metrics import Registry
 from ottla.protocol.frames import FrameCutter
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
-from ottla.server.connection import Connection, PeerGone
+from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
 from ottla.server.poller import BROKEN, HANGUP, READABLE, WRITABLE, Poller, best_poller
 from ottla.server.timers import Timers
 from ottla.server.warming import Offload, run_at_once, warm
@@ -272,6 +272,9 @@ class Reactor:
                 log.debug("%s: %s", connection, gone)
                 self._close(connection)
                 continue
+            except RecordsUnreadable as problem:
+                self._drop_unreadable(connection, problem)
+                continue
             connection.last_active_ms = self._now_ms
             if cold is not None:
                 self._read_cold(connection, cold)
@@ -284,12 +287,16 @@ class Reactor:
             if connection.closed:
                 return
             if error is not None:
-                self.drop(connection, f"its records cannot be read: {error}")
+                self._drop_unreadable(connection, error)
             else:
                 connection.warmed()
                 self._wake(connection)
 
         self.offload(lambda: warm([cold]), read)
+
+    def _drop_unreadable(self, connection: Connection, error: BaseException) -> None:
+        """The answer was begun, so there is no other way to tell; the next fetch gets the error itself."""
+        self.drop(connection, f"the records it asked for cannot be read: {error}")
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""
