@@ -118,6 +118,8 @@ def _defined_default(field: dict[str, Any], always_nullable: bool) -> Any:
         return ()
     if kind == "string":
         return text or ""
+    if kind == "bytes":
+        return (text or "").encode()
     if kind == "bool":
         return (text or "false").lower() == "true"
     if kind == "uuid":

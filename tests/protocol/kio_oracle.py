@@ -81,7 +81,7 @@ def _value_to_kio(value: Any, hint: Any, kafka_type: str | None) -> Any:
             return uuid.UUID(bytes=value) if value != bytes(16) else None
         case "error_code":
             return ErrorCode(value)
-        case "timedelta_i32":
+        case "timedelta_i32" | "timedelta_i64":
             return datetime.timedelta(milliseconds=value)
         case "datetime_i64":
             return EPOCH + value * MILLISECOND if value != -1 else None
@@ -119,7 +119,7 @@ def _value_from_kio(value: Any, wire: Any, kafka_type: str | None) -> Any:
             return value.bytes if value is not None else bytes(16)
         case "error_code":
             return value.value
-        case "timedelta_i32":
+        case "timedelta_i32" | "timedelta_i64":
             return value // MILLISECOND
         case "datetime_i64":
             return (value - EPOCH) // MILLISECOND if value is not None else -1

@@ -77,6 +77,8 @@ def _random_fixed(rng: random.Random, name: str, wire: Fixed) -> Any:
         return rng.choice((bytes(16), rng.randbytes(16)))
     if name == "error_code":
         return rng.choice(KNOWN_ERROR_CODES)
+    if name == "retention_time_ms":  # kio reads a span of time, through floats
+        return rng.randint(-1, TIMESTAMP_S_MAX)
     if name == "log_append_time_ms":
         return rng.choice((-1, 1000 * rng.randint(0, TIMESTAMP_S_MAX)))
     corners = bytes(wire.size), b"\xff" * wire.size, b"\x7f" + b"\xff" * (wire.size - 1)

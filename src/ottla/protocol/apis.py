@@ -7,12 +7,22 @@ from dataclasses import dataclass, field
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from ottla.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from ottla.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from ottla.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -20,22 +30,30 @@ from ottla.protocol.messages.describe_topic_partitions import (
 )
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from ottla.protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from ottla.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
 from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
+from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 @dataclass(slots=True, eq=False)
@@ -74,7 +92,15 @@ PRODUCE = Api(0, "produce", ProduceRequest, ProduceResponse)
 FETCH = Api(1, "fetch", FetchRequest, FetchResponse)
 LIST_OFFSETS = Api(2, "list_offsets", ListOffsetsRequest, ListOffsetsResponse)
 METADATA = Api(3, "metadata", MetadataRequest, MetadataResponse)
+OFFSET_COMMIT = Api(8, "offset_commit", OffsetCommitRequest, OffsetCommitResponse)
+OFFSET_FETCH = Api(9, "offset_fetch", OffsetFetchRequest, OffsetFetchResponse)
 FIND_COORDINATOR = Api(10, "find_coordinator", FindCoordinatorRequest, FindCoordinatorResponse)
+JOIN_GROUP = Api(11, "join_group", JoinGroupRequest, JoinGroupResponse)
+HEARTBEAT = Api(12, "heartbeat", HeartbeatRequest, HeartbeatResponse)
+LEAVE_GROUP = Api(13, "leave_group", LeaveGroupRequest, LeaveGroupResponse)
+SYNC_GROUP = Api(14, "sync_group", SyncGroupRequest, SyncGroupResponse)
+DESCRIBE_GROUPS = Api(15, "describe_groups", DescribeGroupsRequest, DescribeGroupsResponse)
+LIST_GROUPS = Api(16, "list_groups", ListGroupsRequest, ListGroupsResponse)
 API_VERSIONS = Api(18, "api_versions", ApiVersionsRequest, ApiVersionsResponse)
 CREATE_TOPICS = Api(19, "create_topics", CreateTopicsRequest, CreateTopicsResponse)
 DELETE_TOPICS = Api(20, "delete_topics", DeleteTopicsRequest, DeleteTopicsResponse)
@@ -87,10 +113,18 @@ DESCRIBE_CONFIGS = Api(32, "describe_configs", DescribeConfigsRequest, DescribeC
 ALTER_CONFIGS = Api(33, "alter_configs", AlterConfigsRequest, AlterConfigsResponse)
 DESCRIBE_LOG_DIRS = Api(35, "describe_log_dirs", DescribeLogDirsRequest, DescribeLogDirsResponse)
 CREATE_PARTITIONS = Api(37, "create_partitions", CreatePartitionsRequest, CreatePartitionsResponse)
+DELETE_GROUPS = Api(42, "delete_groups", DeleteGroupsRequest, DeleteGroupsResponse)
 INCREMENTAL_ALTER_CONFIGS = Api(
     44, "incremental_alter_configs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
 )
+OFFSET_DELETE = Api(47, "offset_delete", OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER = Api(60, "describe_cluster", DescribeClusterRequest, DescribeClusterResponse)
+CONSUMER_GROUP_HEARTBEAT = Api(
+    68, "consumer_group_heartbeat", ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+)
+CONSUMER_GROUP_DESCRIBE = Api(
+    69, "consumer_group_describe", ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+)
 LIST_CONFIG_RESOURCES = Api(
     74, "list_config_resources", ListConfigResourcesRequest, ListConfigResourcesResponse
 )
@@ -105,7 +139,15 @@ APIS: dict[int, Api] = {
         FETCH,
         LIST_OFFSETS,
         METADATA,
+        OFFSET_COMMIT,
+        OFFSET_FETCH,
         FIND_COORDINATOR,
+        JOIN_GROUP,
+        HEARTBEAT,
+        LEAVE_GROUP,
+        SYNC_GROUP,
+        DESCRIBE_GROUPS,
+        LIST_GROUPS,
         API_VERSIONS,
         CREATE_TOPICS,
         DELETE_TOPICS,
@@ -116,8 +158,12 @@ APIS: dict[int, Api] = {
         ALTER_CONFIGS,
         DESCRIBE_LOG_DIRS,
         CREATE_PARTITIONS,
+        DELETE_GROUPS,
         INCREMENTAL_ALTER_CONFIGS,
+        OFFSET_DELETE,
         DESCRIBE_CLUSTER,
+        CONSUMER_GROUP_HEARTBEAT,
+        CONSUMER_GROUP_DESCRIBE,
         LIST_CONFIG_RESOURCES,
         DESCRIBE_TOPIC_PARTITIONS,
     )
