@@ -17,6 +17,7 @@ from ottla.model.clock import SystemClock
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.protocol.codec import Chunk
+from ottla.protocol.frames import FrameCutter
 from ottla.server.accepting import SocketOptions
 from ottla.server.application import Arrivals
 from ottla.server.connection import Connection
@@ -44,6 +45,9 @@ class Echo:
         self.held: list[tuple[Connection, Answer, bytes]] = []
         self.gone: list[Connection] = []
         self.answer_for: Callable[[bytes], Sequence[Chunk] | None] = lambda frame: [frame_of(frame)]
+
+    def cutter(self, frame_bytes_max: int) -> FrameCutter:
+        return FrameCutter(frame_bytes_max)
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         for connection, frames in arrivals:
@@ -227,6 +231,55 @@ def test_connections_per_address_are_limited_and_freed() -> None:
             assert read_frame(fourth) == b"hello"
         second.close()
         third.close()
+
+
+def test_a_listener_with_options_of_its_own_counts_its_own_connections() -> None:
+    echo = Echo()
+    with running(echo, SocketOptions(connections_per_address_max=lambda _: 1)) as (reactor, port):
+        own = SocketOptions(connections_per_address_max=lambda _: 2, request_bytes_max=10)
+        other_port = reactor.listen(LOOPBACK, echo, options=own).port
+        with connect(port), connect(other_port) as first, connect(other_port) as second:
+            first.sendall(frame_of(b"ten bytes!"))
+            assert read_frame(first) == b"ten bytes!"
+            second.sendall(frame_of(b"eleven byte"))
+            assert second.recv(1) == b""
+
+
+def test_what_is_pushed_leaves_behind_given_answers_and_before_awaited_ones() -> None:
+    echo = Echo()
+    echo.answer_for = lambda _: None
+    with running(echo) as (reactor, port), connect(port) as peer:
+        peer.sendall(frame_of(b"later"))
+        wait_until(lambda: len(echo.held) == 1)
+        connection, answer, _ = echo.held[0]
+
+        def push() -> None:
+            connection.push(frame_of(b"pushed"))
+            answer.chunks = [frame_of(b"answer")]
+            connection.answered()
+            connection.push(frame_of(b"pushed behind"))
+
+        reactor.post(push)
+        assert [read_frame(peer) for _ in range(3)] == [b"pushed", b"answer", b"pushed behind"]
+
+
+def test_a_connection_that_ends_is_closed_when_everything_owed_is_sent() -> None:
+    echo = Echo()
+    echo.answer_for = lambda _: None
+    with running(echo) as (reactor, port), connect(port) as peer:
+        peer.sendall(frame_of(b"first"))
+        wait_until(lambda: len(echo.held) == 1)
+        connection, answer, _ = echo.held[0]
+        reactor.post(connection.end)
+
+        def finish() -> None:
+            answer.chunks = [frame_of(bytes(1_000_000))]
+            connection.answered()
+
+        reactor.post(finish)
+        assert read_frame(peer) == bytes(1_000_000)
+        assert peer.recv(1) == b""
+        wait_until(lambda: len(echo.gone) == 1)
 
 
 def test_control_connections_are_served_before_data_in_every_turn() -> None:

@@ -42,18 +42,51 @@ class SocketOptions:
     connections_max: int = CONNECTIONS_MAX
     connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
     idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
+    connections_max_setting: str = "max.connections"  # what a person would change, by the protocol's names
+    connections_per_address_max_setting: str = "max.connections.per.ip"
 
 
+class Admission:
+    """Counts those who are in, and says who may join them. Listeners with the same options share one."""
+
+    def __init__(self, options: SocketOptions) -> None:
+        self.options = options
+        self._open = 0
+        self._open_by_host: dict[str, int] = {}
+
+    @property
+    def open(self) -> int:
+        return self._open
+
+    def reason_to_refuse(self, host: str, control: bool) -> str | None:
+        options = self.options
+        if self._open >= options.connections_max and not control:
+            return f"{options.connections_max_setting}={options.connections_max} are open"
+        from_host = self._open_by_host.get(host, 0)
+        if from_host >= options.connections_per_address_max(host):
+            return f"{options.connections_per_address_max_setting}: {from_host} are open from there"
+        return None
+
+    def entered(self, host: str) -> None:
+        self._open += 1
+        self._open_by_host[host] = self._open_by_host.get(host, 0) + 1
+
+    def left(self, host: str) -> None:
+        self._open -= 1
+        remaining = self._open_by_host[host] - 1
+        if remaining:
+            self._open_by_host[host] = remaining
+        else:
+            del self._open_by_host[host]
+
+
+@dataclass(slots=True, frozen=True, eq=False)
 class Acceptor:
-    __slots__ = ("application", "control", "listener", "socket")
-
-    def __init__(
-        self, sock: socket.socket, listener: Listener, application: Application, control: bool
-    ) -> None:
-        self.socket = sock
-        self.listener = listener
-        self.application = application
-        self.control = control
+    socket: socket.socket
+    listener: Listener
+    application: Application
+    control: bool
+    admission: Admission
 
 
 Peer = tuple[str, int]
@@ -76,11 +109,10 @@ class Accepting:
         self._timers = timers
         self._clock = clock
         self._welcome = welcome  # gets the socket of everyone who is let in
-        self._open = 0
-        self._open_by_host: dict[str, int] = {}
+        self._admissions = [Admission(options)]
         self._opened = metrics.counter("server.connections.opened")
         self._refused = metrics.counter("server.connections.refused")
-        metrics.gauge("server.connections.open", lambda: self._open)
+        metrics.gauge("server.connections.open", lambda: sum(each.open for each in self._admissions))
 
     # -- listening -----------------------------------------------------------------------------------------
 
@@ -99,15 +131,28 @@ class Accepting:
         return sock
 
     def listen(
-        self, listener: Listener, application: Application, control: bool, sock: socket.socket
+        self,
+        listener: Listener,
+        application: Application,
+        control: bool,
+        sock: socket.socket,
+        options: SocketOptions | None,
     ) -> Listener:
         """Accepts from now on. Returns the listener with its real port."""
-        sock.listen(self._options.listen_backlog)
+        admission = self._admission_by(options or self._options)
+        sock.listen(admission.options.listen_backlog)
         sock.setblocking(False)
         bound = replace(listener, port=sock.getsockname()[1])
-        self.acceptors[sock.fileno()] = Acceptor(sock, bound, application, control)
+        self.acceptors[sock.fileno()] = Acceptor(sock, bound, application, control, admission)
         self._poller.register(sock.fileno(), READABLE)
         return bound
+
+    def _admission_by(self, options: SocketOptions) -> Admission:
+        for admission in self._admissions:
+            if admission.options is options:
+                return admission
+        self._admissions.append(Admission(options))
+        return self._admissions[-1]
 
     def stop(self) -> None:
         for fd, acceptor in self.acceptors.items():
@@ -147,7 +192,8 @@ class Accepting:
         self._timers.set(self._clock.monotonic_ms() + _PAUSE_MS, resume)
 
     def _let_in(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
-        reason = self._reason_to_refuse(peer, acceptor)
+        admission = acceptor.admission
+        reason = admission.reason_to_refuse(peer[0], acceptor.control)
         if reason is not None:
             self._refused.value += 1
             log.warning("refused a connection from %s:%d on %s: %s", *peer, acceptor.listener.name, reason)
@@ -156,30 +202,12 @@ class Accepting:
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if self._options.send_buffer_bytes > 0:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes)
+            if admission.options.send_buffer_bytes > 0:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, admission.options.send_buffer_bytes)
             self._welcome(sock, peer, acceptor)
         except OSError as error:  # reset before we could look at it
             log.debug("%s:%d: %s", *peer, error.strerror)
             sock.close()
             return
-        self._open += 1
-        self._open_by_host[peer[0]] = self._open_by_host.get(peer[0], 0) + 1
+        admission.entered(peer[0])
         self._opened.value += 1
-
-    def _reason_to_refuse(self, peer: Peer, acceptor: Acceptor) -> str | None:
-        if self._open >= self._options.connections_max and not acceptor.control:
-            return f"max.connections={self._options.connections_max} are open"
-        from_host = self._open_by_host.get(peer[0], 0)
-        if from_host >= self._options.connections_per_address_max(peer[0]):
-            return f"max.connections.per.ip: {from_host} are open from there"
-        return None
-
-    def left(self, host: str) -> None:
-        """A connection that was let in is closed."""
-        self._open -= 1
-        remaining = self._open_by_host[host] - 1
-        if remaining:
-            self._open_by_host[host] = remaining
-        else:
-            del self._open_by_host[host]

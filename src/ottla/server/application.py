@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ottla.protocol.frames import FrameCutter
 from ottla.server.connection import Connection
 
 Arrivals = list[tuple[Connection, list[memoryview]]]
@@ -11,6 +12,10 @@ Arrivals = list[tuple[Connection, list[memoryview]]]
 
 class Application(Protocol):
     """What a listener's frames mean. Everything here runs on the owner thread."""
+
+    def cutter(self, frame_bytes_max: int) -> FrameCutter:
+        """The receiving end of a new connection: how its bytes are cut into frames."""
+        ...
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         """All frames of a turn. Malformed ones close their connection through `Reactor.drop`.

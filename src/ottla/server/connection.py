@@ -59,10 +59,32 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_frames", "_out", "_wake", "_warm_end", "authenticated", "client_id", "closed", "cold",
-        "control", "counted_bytes", "cutter", "fd", "frame_began_ms", "interest", "last_active_ms",
-        "listener", "muted_until_ms", "peer_host", "peer_port", "pending", "principal", "progress_ms",
-        "socket", "software",
+        "_file_sent",
+        "_frames",
+        "_out",
+        "_wake",
+        "_warm_end",
+        "authenticated",
+        "client_id",
+        "closed",
+        "cold",
+        "control",
+        "counted_bytes",
+        "cutter",
+        "fd",
+        "frame_began_ms",
+        "interest",
+        "is_ending",
+        "last_active_ms",
+        "listener",
+        "muted_until_ms",
+        "peer_host",
+        "peer_port",
+        "pending",
+        "principal",
+        "progress_ms",
+        "socket",
+        "software",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +112,7 @@ class Connection:
         self.interest = 0  # what the poller watches for; kept by the reactor
         self.muted_until_ms = 0  # throttled: nothing is read until the reactor's timer makes it 0 again
         self.closed = False
+        self.is_ending = False  # nothing more is read; closed when what is owed is sent
         self.frame_began_ms: int | None = None  # when the unfinished frame began
         self.last_active_ms = now_ms
         self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
@@ -164,6 +187,7 @@ class Connection:
         return not (
             self._out
             or self.muted_until_ms
+            or self.is_ending
             or self.has_frames
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
@@ -173,6 +197,7 @@ class Connection:
         return not (
             self._out
             or self.muted_until_ms
+            or self.is_ending
             or self.is_blocked
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
@@ -180,7 +205,7 @@ class Connection:
     @property
     def may_go_on(self) -> bool:
         """Within a turn, before its answers are sent."""
-        return not (self.closed or self.muted_until_ms or self.is_blocked)
+        return not (self.closed or self.is_ending or self.muted_until_ms or self.is_blocked)
 
     @property
     def is_blocked(self) -> bool:
@@ -200,6 +225,7 @@ class Connection:
             or self.pending
             or self._frames
             or self.muted_until_ms
+            or self.is_ending
             or self.counted_bytes
             or self.cutter.pending_bytes
         )
@@ -220,15 +246,36 @@ class Connection:
         if not self.closed:
             self._wake(self)
 
+    def push(self, chunk: Chunk) -> None:
+        """Sends what nobody asked for, behind the answers there are, before those that are still awaited."""
+        if not self.closed:
+            self._take_answers()
+            self._out.append(chunk)
+            self._wake(self)
+
+    def end(self) -> None:
+        """Nothing more is read; the connection is closed when what is owed to the peer is sent."""
+        if not self.closed:
+            self.is_ending = True
+            self._wake(self)
+
+    @property
+    def is_finished(self) -> bool:
+        return self.is_ending and not (self._out or self.pending)
+
+    def _take_answers(self) -> None:
+        pending, out = self.pending, self._out
+        while pending and (chunks := pending[0].chunks) is not None:
+            out.extend(chunks)
+            pending.popleft()
+
     def send(self) -> FileRange | None:
         """Sends what is ready. Gives what must be read from the disk before that can go on.
 
         Raises PeerGone or RecordsUnreadable.
         """
-        pending, out = self.pending, self._out
-        while pending and (chunks := pending[0].chunks) is not None:
-            out.extend(chunks)
-            pending.popleft()
+        self._take_answers()
+        out = self._out
         budget = SEND_BYTES_PER_TURN_MAX
         try:
             while out and budget > 0 and self.cold is None:

@@ -14,6 +14,7 @@ from ottla.model.errors import ErrorCode, Malformed
 from ottla.model.limits import ANSWER_BYTES_AHEAD, TURN_HANDLING_US_MAX
 from ottla.protocol import apis
 from ottla.protocol.codec import reader
+from ottla.protocol.frames import FrameCutter
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
 from ottla.server.application import Arrivals
 from ottla.server.connection import Connection, bytes_in_memory
@@ -36,6 +37,9 @@ class KafkaApplication:
         services.announced = api_versions.announcement(self._routes.values())
 
     # -- from the reactor ------------------------------------------------------------------------------------
+
+    def cutter(self, frame_bytes_max: int) -> FrameCutter:
+        return FrameCutter(frame_bytes_max)
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         arrived_us = self._services.clock.monotonic_us()

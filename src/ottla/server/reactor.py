@@ -24,7 +24,6 @@ from ottla.model.limits import (
 )
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
-from ottla.protocol.frames import FrameCutter
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
@@ -51,7 +50,7 @@ class Reactor:
         ] = []  # run after the frames of each turn, before answers leave
         self._options = options
         self._poller = poller or best_poller()
-        self._connections: dict[int, tuple[Connection, Application]] = {}
+        self._connections: dict[int, tuple[Connection, Acceptor]] = {}
         self._ready: dict[Connection, None] = {}  # connections with answers to send, in order of readiness
         self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
         self._posted: deque[Callable[[], None]] = deque()
@@ -82,22 +81,26 @@ class Reactor:
         *,
         control: bool = False,
         sock: socket.socket | None = None,
+        options: SocketOptions | None = None,
     ) -> Listener:
-        """Accepts from now on, on `bind`'s socket or a new one. Returns the listener with its real port."""
-        return self._accepting.listen(listener, application, control, sock or self.bind(listener))
+        """Accepts from now on, on `bind`'s socket or a new one. Returns the listener with its real port.
+
+        `options` when they are not the reactor's; its limits in bytes and time hold for all together.
+        """
+        return self._accepting.listen(listener, application, control, sock or self.bind(listener), options)
 
     def stop_listening(self) -> None:
         self._accepting.stop()
 
     def _welcome(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
-        cutter = FrameCutter(self._options.request_bytes_max)
+        cutter = acceptor.application.cutter(acceptor.admission.options.request_bytes_max)
         now_ms = self.clock.monotonic_ms()
         connection = Connection(
             sock, peer, acceptor.listener, cutter, self._wake, now_ms, control=acceptor.control
         )
         connection.interest = READABLE
         self._poller.register(connection.fd, READABLE)
-        self._connections[connection.fd] = (connection, acceptor.application)
+        self._connections[connection.fd] = (connection, acceptor)
 
     # -- from other threads --------------------------------------------------------------------------------
 
@@ -198,7 +201,7 @@ class Reactor:
         known = self._connections.get(fd)
         if known is None or not self._reading:
             return 0
-        connection, application = known
+        connection, acceptor = known
         count = self._read_socket(connection, now_ms) if connection.may_read else 0
         if not connection.may_handle:
             self._watch(connection)
@@ -209,7 +212,7 @@ class Reactor:
             self.drop(connection, str(problem))
             return count
         if frames:
-            arrivals.setdefault(application, []).append((connection, frames))
+            arrivals.setdefault(acceptor.application, []).append((connection, frames))
         return count + len(frames) * _REQUEST_COST_BYTES
 
     def _read_socket(self, connection: Connection, now_ms: int) -> int:
@@ -278,7 +281,10 @@ class Reactor:
             connection.last_active_ms = self._now_ms
             if cold is not None:
                 self._read_cold(connection, cold)
-            self._watch(connection)
+            if connection.is_finished:
+                self._close(connection)
+            else:
+                self._watch(connection)
 
     def _read_cold(self, connection: Connection, cold: FileRange) -> None:
         """What is to be sent next is not in memory: a worker reads it, and nobody else waits."""
@@ -345,29 +351,28 @@ class Reactor:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        _, application = self._connections.pop(connection.fd)
+        _, acceptor = self._connections.pop(connection.fd)
         self._held_bytes -= connection.counted_bytes
         connection.counted_bytes = 0
         self._poller.unregister(connection.fd)
         self._ready.pop(connection, None)
         connection.close()
-        self._accepting.left(connection.peer_host)
-        application.disconnected(connection)
+        acceptor.admission.left(connection.peer_host)
+        acceptor.application.disconnected(connection)
 
     def _sweep(self) -> None:
         """Ends what is idle for too long, and frames that never get whole."""
         now_ms = self.clock.monotonic_ms()
         self.timers.set(now_ms + _SWEEP_MS, self._sweep)
-        idle_ms_max = self._options.idle_ms_max
-        idle_since_ms = now_ms - idle_ms_max if idle_ms_max >= 0 else -1
-        for connection, _ in list(self._connections.values()):
+        for connection, acceptor in list(self._connections.values()):
+            idle_ms_max = acceptor.admission.options.idle_ms_max
             if connection.frame_began_ms is not None and not connection.has_frames:
                 if connection.frame_began_ms < now_ms - FRAME_ARRIVAL_MS_MAX:
                     self.drop(
                         connection,
                         f"a request was begun but not finished in {FRAME_ARRIVAL_MS_MAX // 1000} s",
                     )
-            elif connection.last_active_ms < idle_since_ms and not connection.pending:
+            elif 0 <= idle_ms_max < now_ms - connection.last_active_ms and not connection.pending:
                 log.debug("%s: idle, closed", connection)
                 self._close(connection)
 
