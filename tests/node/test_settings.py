@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,15 +84,108 @@ def test_kafkas_own_file_is_understood(tmp_path: Path) -> None:
     assert topic_config({}, loaded.config).retention_ms == 168 * 3_600_000
 
 
+RAFT_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=/tmp/kraft-combined-logs
+share.coordinator.state.topic.min.isr=1
+"""
+
+
+def test_a_raft_file_starts_with_one_warning_for_each_key_without_effect(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(RAFT_FILE)
+    loaded = load_settings(file)
+    assert [str(listener) for listener in loaded.listeners] == ["PLAINTEXT://:9092"]
+    assert [str(listener) for listener in loaded.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
+    named = [re.search(r"(\S+?):? (has no effect|is left out)", warning) for warning in loaded.warnings]
+    assert [found and found[1] for found in named] == [
+        "process.roles",
+        "controller.quorum.bootstrap.servers",
+        "controller.listener.names",
+        "share.coordinator.state.topic.min.isr",
+        "CONTROLLER",
+        "CONTROLLER",
+    ]
+
+
+def test_toml_names_settings_by_tables_and_dotted_keys(tmp_path: Path) -> None:
+    file = tmp_path / "ottla.toml"
+    file.write_text(
+        'num.partitions = 3\nauto.create.topics.enable = false\n"broker.rack" = "a"\n'
+        '[log]\ndirs = "d"\nretention.hours = 2\ncleanup.policy = ["compact", "delete"]\n'
+    )
+    loaded = load_settings(file)
+    assert loaded.config.integer("num.partitions") == 3
+    assert loaded.config.flag("auto.create.topics.enable") is False
+    assert loaded.config.texts("log.cleanup.policy") == ("compact", "delete")
+    assert (loaded.rack, loaded.log_dirs) == ("a", (Path("d"),))
+    assert topic_config({}, loaded.config).retention_ms == 2 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("num.partitions = ", "is not TOML: "),
+        ("num.partitions = 2026-01-01", "num.partitions: expected a text, a number"),
+        ("num.partitons = 3", "broker setting num.partitons does not exist; did you mean num.partitions?"),
+    ],
+)
+def test_wrong_toml_is_refused_with_its_file(tmp_path: Path, content: str, problem: str) -> None:
+    file = tmp_path / "ottla.toml"
+    file.write_text(content)
+    with pytest.raises(InvalidSetting, match=f"^{file}: {re.escape(problem)}"):
+        load_settings(file)
+
+
+def test_the_environment_wins_over_the_file_and_the_command_line_over_both(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=3\nbroker.rack=file\nlog.retention.hours=1\n")
+    variables = {
+        "OTTLA_NUM_PARTITIONS": "4",
+        "OTTLA_BROKER_RACK": "environment",
+        "OTTLA_COORDINATION_DIR": "c",
+        "OTTLA_BOOTSTRAP": "elsewhere:9092",
+        "HOME": "/",
+    }
+    loaded = load_settings(file, ["num.partitions=5"], environment=variables)
+    assert loaded.config.integer("num.partitions") == 5
+    assert (loaded.rack, loaded.coordination_dir) == ("environment", Path("c"))
+    assert loaded.config.integer("log.retention.hours") == 1
+    assert loaded.warnings == ()
+
+
+def test_a_typing_error_in_the_environment_suggests_the_nearest_variable() -> None:
+    with pytest.raises(InvalidSetting) as refused:
+        load_settings(environment={"OTTLA_NUM_PARTITONS": "4", "OTTLA_XYZ": ""})
+    assert str(refused.value).splitlines() == [
+        "environment variable OTTLA_NUM_PARTITONS names no setting; did you mean OTTLA_NUM_PARTITIONS?",
+        "environment variable OTTLA_XYZ names no setting",
+    ]
+
+
+def test_data_goes_home_unless_a_log_directory_is_named(tmp_path: Path) -> None:
+    at_home = load_settings(home=tmp_path)
+    assert (at_home.log_dirs, at_home.coordination_dir) == ((tmp_path / "log",), tmp_path / "coordination")
+    away = load_settings(home=tmp_path, environment={"OTTLA_LOG_DIRS": "d"})
+    assert (away.log_dirs, away.coordination_dir) == ((Path("d"),), Path("d.coordination"))
+
+
 def test_every_problem_is_reported_with_the_place_it_was_written(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
-    file.write_text("# start\nnum.partitons=3\nprocess.roles=broker\nlog.segment.bytes=12\n")
+    file.write_text("# start\nnum.partitons=3\nauthorizer.class.name=Acls\nlog.segment.bytes=12\n")
     with pytest.raises(InvalidSetting) as refused:
         load_settings(file, ["auto.create.topics.enable=maybe"])
     assert str(refused.value).splitlines() == [
         f"{file}:2: broker setting num.partitons does not exist; did you mean num.partitions?",
-        f"{file}:3: broker setting process.roles cannot be used: Ottla has no Raft quorum; brokers are "
-        "coordinated in ZooKeeper's way. Remove the line",
+        f"{file}:3: broker setting authorizer.class.name cannot be used: access control is not offered yet; "
+        "everyone who connects may do everything",
         f"{file}:4: log.segment.bytes=12: not valid, expected a whole number of 32 bits, 1048576 or more",
         "--set: auto.create.topics.enable=maybe: not valid, expected true or false",
     ]

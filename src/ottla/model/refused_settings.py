@@ -1,16 +1,21 @@
-"""Names that Kafka knows and Ottla refuses, with the reason: nothing is ever ignored without a word."""
+"""Names that Kafka knows and Ottla does not use, with the reason: nothing is ever ignored without a word.
+
+In a start-up file, what is merely without effect is taken with a warning, so that a `server.properties`
+starts as it is. What promises safety that would not be there (access control, policies) stays an error.
+"""
 
 from __future__ import annotations
 
-_NO_KRAFT = "Ottla has no Raft quorum; brokers are coordinated in ZooKeeper's way. Remove the line"
+_NO_KRAFT = "Ottla has no Raft quorum; brokers are coordinated in ZooKeeper's way"
 _NO_JVM = "it names Java code, which a broker in Python cannot load"
-_NO_TLS = "TLS is not offered yet; use a PLAINTEXT listener on a network that you trust"
-_NO_SASL = "SASL logins are not offered yet; use a PLAINTEXT listener on a network that you trust"
+_NO_TLS = "TLS is not offered yet, and no listener uses it"
+_NO_SASL = "SASL logins are not offered yet, and no listener uses them"
 _NO_ACLS = "access control is not offered yet; everyone who connects may do everything"
 _NO_QUOTAS = "quotas are not offered yet"
-_GONE = "Kafka 4 has removed it, and it has no effect here. Remove the line"
+_NO_SHARE_GROUPS = "share groups are not offered"
+_GONE = "Kafka 4 has removed it"
 
-REFUSED_PREFIXES = {
+IGNORED_PREFIXES = {
     "process.roles": _NO_KRAFT,
     "controller.quorum.": _NO_KRAFT,
     "controller.listener.names": _NO_KRAFT,
@@ -26,15 +31,10 @@ REFUSED_PREFIXES = {
     "connections.max.reauth.ms": _NO_SASL,
     "delegation.token.": _NO_SASL,
     "listener.name.": "settings for one listener only are not offered yet",
-    "authorizer.": _NO_ACLS,
     "super.users": _NO_ACLS,
     "allow.everyone.if.no.acl.found": _NO_ACLS,
-    "zookeeper.set.acl": _NO_ACLS,
     "principal.builder.class": _NO_JVM,
     "security.providers": _NO_JVM,
-    "config.providers": _NO_JVM,
-    "create.topic.policy.": _NO_JVM,
-    "alter.config.policy.": _NO_JVM,
     "metric.reporters": _NO_JVM,
     "metrics.": "Kafka's metric samples do not exist here; Ottla counts without windows",
     "kafka.metrics.": _NO_JVM,
@@ -44,8 +44,8 @@ REFUSED_PREFIXES = {
     "controller.quota.": _NO_QUOTAS,
     "replication.quota.": _NO_QUOTAS,
     "alter.log.dirs.": _NO_QUOTAS,
-    "group.share.": "share groups are not offered",
-    "share.": "share groups are not offered",
+    "group.share.": _NO_SHARE_GROUPS,
+    "share.": _NO_SHARE_GROUPS,
     "group.streams.": "the streams group protocol is not offered",
     "remote.log.": "tiered storage is not offered; all data stays on the brokers",
     "telemetry.": "client telemetry is not offered",
@@ -60,4 +60,19 @@ REFUSED_PREFIXES = {
     "message.timestamp.difference.max.ms": "Kafka 4 has removed it; use message.timestamp.before.max.ms and "
     "message.timestamp.after.max.ms",
 }
-"""Names, or beginnings of names, that Kafka knows and Ottla refuses whatever the value, with the reason."""
+"""Names, or beginnings of names, that change nothing whatever the value, with the reason."""
+
+REFUSED_PREFIXES = {
+    **IGNORED_PREFIXES,
+    "authorizer.": _NO_ACLS,
+    "zookeeper.set.acl": _NO_ACLS,
+    "config.providers": _NO_JVM,
+    "create.topic.policy.": _NO_JVM,
+    "alter.config.policy.": _NO_JVM,
+}
+"""The same that are refused: in a start-up file only what is not in IGNORED_PREFIXES, elsewhere all of it."""
+
+
+def reason_to_ignore(name: str) -> str | None:
+    """Why a setting of a start-up file has no effect; None when it is not of those."""
+    return next((reason for prefix, reason in IGNORED_PREFIXES.items() if name.startswith(prefix)), None)

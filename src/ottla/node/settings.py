@@ -1,4 +1,4 @@
-"""What a broker is started with: defaults, then a properties file, then `--set name=value`; the last wins.
+"""What a broker is started with: defaults, a file, `OTTLA_…` variables, `--set name=value`; the last wins.
 
 Stricter than Kafka in one way: an unknown name is an error, where Kafka logs a warning and goes on. A typing
 error in a setting that keeps data safe must not go unnoticed. Every problem is reported, not only the first.
@@ -7,16 +7,14 @@ error in a setting that keeps data safe must not go unnoticed. Every problem is 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, parse, setting_named
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
-from ottla.node.properties import parse_properties
-
-_COMMAND_LINE = "--set"
+from ottla.model.refused_settings import reason_to_ignore
+from ottla.node.setting_sources import from_assignment, from_environment, from_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,50 +89,63 @@ class BrokerSettings:
         )
 
 
-def load_settings(properties_file: Path | None = None, assignments: Sequence[str] = ()) -> BrokerSettings:
-    """From a properties file and `name=value` texts. Raises InvalidSetting with one line for each problem."""
-    given = [*(_from_file(properties_file) if properties_file else ()), *map(_from_assignment, assignments)]
+def load_settings(
+    file: Path | None = None,
+    assignments: Sequence[str] = (),
+    *,
+    environment: Mapping[str, str] | None = None,
+    home: Path | None = None,
+) -> BrokerSettings:
+    """From a file (properties or TOML), the environment and `name=value` texts; the last wins.
+
+    `home` is where data goes when none of them names a log directory. Raises InvalidSetting with one line for
+    each problem.
+    """
+    given = [
+        *(from_file(file) if file else ()),
+        *from_environment(environment or {}),
+        *map(from_assignment, assignments),
+    ]
     problems, warnings = [], []
     texts: dict[str, str] = {}
     origins: dict[str, str] = {}
+    left_out: dict[str, str] = {}  # what has no effect
     for name, text, origin in given:
+        reason = reason_to_ignore(name)
+        if reason is not None:
+            warnings.append(f"{origin}: {name} has no effect: {reason}")
+            left_out[name] = text
+            continue
         try:
             parse(setting_named(name, BROKER_SETTINGS), text)
         except InvalidSetting as error:
             problems.append(f"{origin}: {error}")
-        if name in origins and origin != _COMMAND_LINE:
+        if name in origins and _file_of(origin) == _file_of(origins[name]) != "":
             warnings.append(f"{origin}: {name} is there twice; the value of {origins[name]} is not used")
         texts[name], origins[name] = text, origin
     if problems:
         raise InvalidSetting("\n".join(problems))
+    warnings += _leave_out_raft_listeners(texts, left_out.get("controller.listener.names", ""))
+    if home is not None and not texts.keys() & {"log.dirs", "log.dir"}:
+        texts["log.dirs"] = str(home / "log")
+        texts.setdefault("ottla.coordination.dir", str(home / "coordination"))
     return BrokerSettings.from_texts(texts, warnings)
 
 
-class _Given(NamedTuple):
-    name: str
-    text: str
-    origin: str  # where the user wrote it
+def _file_of(origin: str) -> str:
+    """The file of `file:line`; empty for other origins."""
+    return origin.rpartition(":")[0]
 
 
-def _from_file(path: Path) -> list[_Given]:
-    try:
-        content = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InvalidSetting(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InvalidSetting(f"{path}: byte {error.start} is not UTF-8") from error
-    try:
-        properties = parse_properties(content)
-    except InvalidSetting as error:
-        raise InvalidSetting(f"{path}: {error}") from error
-    return [_Given(name, value, f"{path}:{line}") for name, value, line in properties]
-
-
-def _from_assignment(assignment: str) -> _Given:
-    name, separator, text = assignment.partition("=")
-    if not separator or not name.strip():
-        raise InvalidSetting(f"{_COMMAND_LINE} {assignment}: not valid, expected name=value")
-    return _Given(name.strip(), text, _COMMAND_LINE)
+def _leave_out_raft_listeners(texts: dict[str, str], raft_listeners: str) -> Iterator[str]:
+    """Kafka's Raft quorum has listeners of its own; its file must start a broker that has no such quorum."""
+    names = {name.strip().upper() for name in raft_listeners.split(",") if name.strip()}
+    for setting in ("listeners", "advertised.listeners"):
+        items = [item.strip() for item in texts.get(setting, "").split(",")]
+        kept = [item for item in items if item.partition("://")[0].upper() not in names]
+        if len(kept) < len(items):
+            texts[setting] = ",".join(kept)
+            yield f"{setting}: {', '.join(sorted(names))} is left out, because there is no Raft quorum"
 
 
 def _node_id(config: BrokerConfig, texts: Mapping[str, str]) -> int:
