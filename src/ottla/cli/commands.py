@@ -18,6 +18,8 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command("up", "run a broker, here or in the background", "up"),
+    Command("down", "stop the broker that runs in the background", "down"),
+    Command("logs", "show what the broker in the background logs", "logs"),
     Command("doctor", "check this machine and installation", "doctor"),
 )
 """In the order of `ottla --help`."""

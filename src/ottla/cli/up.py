@@ -1,103 +1,156 @@
-"""`ottla up`: runs a broker in the foreground and says where it is."""
+"""`ottla up`: runs a broker in the foreground, or with `-d` in the background, and says where it is."""
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
 import logging
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ottla.log.directory_properties import WrongDirectory
-from ottla.log.files import DirectoryLocked
-from ottla.model.configs import InvalidSetting
-from ottla.model.errors import CorruptData
-from ottla.node.broker import Broker, BrokerFailed
-from ottla.node.settings import BrokerSettings, load_settings
+from ottla import __version__
+from ottla.cli.broker_home import BrokerHome, Running, add_home, broker_home
+from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.cli.log_lines import FORMATS, set_up_logging
+from ottla.cli.output import styled
 
-DEFAULT_DATA = Path("ottla-data")
-READY_FILE = "broker.json"
-"""Beside the data while a broker runs: its process and where it listens."""
+if TYPE_CHECKING:
+    from ottla.node.broker import Broker
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", help=f"where everything is kept (default: ./{DEFAULT_DATA})"
+        "-d", "--detach", action="store_true", help="return when the broker answers; it runs on"
     )
     parser.add_argument("--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 9092)")
+    add_home(parser)
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings by Kafka's names, as in server.properties"
+        "--log-format",
+        choices=FORMATS,
+        default=os.environ.get("OTTLA_LOG_FORMAT") or "text",
+        help="how log lines look (default: OTTLA_LOG_FORMAT, text)",
     )
     parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="one setting; may be given many times",
+        "--log-file", type=Path, metavar="FILE", help="log there instead of the terminal; kept below 64 MiB"
     )
-    parser.set_defaults(run=up)
+    parser.set_defaults(run=up, debug=False)
 
 
 def up(options: argparse.Namespace) -> int:
-    logging.basicConfig(
-        level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)-7s %(name)s: %(message)s"
-    )
-    try:
-        settings = load_settings(
-            options.config, _assignments(options.data, options.port, options.config, options.set)
+    if options.log_format not in FORMATS:
+        raise CommandFailed(
+            f"OTTLA_LOG_FORMAT is {options.log_format!r}", "expected text or json", ExitCode.WRONG_USE
         )
-        broker = Broker(settings)
-        broker.start()
-        ready_file = settings.coordination_dir / READY_FILE
-        _announce(broker, settings, ready_file)
-    except DirectoryLocked as error:
-        print(f"ottla: cannot start: {error.strerror} ({error.filename})", file=sys.stderr)
-        return 1
-    except (InvalidSetting, BrokerFailed, CorruptData, WrongDirectory, OSError) as error:
-        print(f"ottla: cannot start: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    home = broker_home(options)
+    if options.detach:
+        from ottla.cli.background import start_in_background
+
+        for warning in home.settings.warnings:
+            print(f"note: {warning}", file=sys.stderr)
+        running = start_in_background(home, options)
+        print_running(running, background=True)
+        return ExitCode.DONE
+    return _serve(home, options)
+
+
+def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
+    from ottla.node.broker import Broker, BrokerFailed
+
+    set_up_logging(options.log_format, options.log_file, debug=options.debug)
+    for warning in home.settings.warnings:
+        log.warning("%s", warning)
+    broker = Broker(home.settings)
+    _start(broker, home)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: broker.ask_to_stop())
     gc.freeze()  # collections leave alone what the start made: with many partitions they would stop everybody
+    failure = None
     try:
-        broker.run()
-    except BrokerFailed as failure:
-        print(f"ottla: stopped: {failure}", file=sys.stderr)
-        return 1
+        broker.run(on_serving=lambda: _announce(broker, home))
+    except BrokerFailed as error:
+        failure = str(error)
+        raise CommandFailed(f"stopped: {error}") from error
+    except BaseException as error:
+        failure = f"{type(error).__name__}: {error}"
+        raise
     finally:
-        ready_file.unlink(missing_ok=True)
-    return 0
+        home.withdraw(failure)
+    return ExitCode.DONE
 
 
-def _assignments(data: Path | None, port: int | None, config: Path | None, given: list[str]) -> list[str]:
-    """What the short options mean in settings; what was given with --set comes last and wins."""
-    assignments = []
-    names = {assignment.partition("=")[0].strip() for assignment in given}
-    if data is not None or (config is None and not names & {"log.dirs", "log.dir"}):
-        home = data or DEFAULT_DATA
-        assignments += [f"log.dirs={home / 'log'}", f"ottla.coordination.dir={home / 'coordination'}"]
-    if port is not None:
-        assignments.append(f"listeners=PLAINTEXT://127.0.0.1:{port}")
-    return assignments + given
+def _start(broker: Broker, home: BrokerHome) -> None:
+    """Turns every way a start can fail into cause and cure."""
+    from ottla.log.directory_properties import WrongDirectory
+    from ottla.log.files import DirectoryLocked
+    from ottla.model.errors import CorruptData
+    from ottla.node.broker import BrokerFailed
+
+    try:
+        broker.start()
+    except DirectoryLocked as error:
+        running = home.running()
+        by_whom = f"the broker with pid {running.pid}" if running else "another process"
+        raise CommandFailed(
+            f"cannot start: {by_whom} uses the data in {Path(error.filename or home.directory).parent}",
+            "`ottla down` stops it; --data and --port start a second one beside it",
+        ) from error
+    except BrokerFailed as error:
+        raise _port_trouble(error, home) or CommandFailed(f"cannot start: {error}") from error
+    except (CorruptData, WrongDirectory) as error:
+        raise CommandFailed(f"cannot start: {error}") from error
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        raise CommandFailed(f"cannot start: {place}{error.strerror or error}") from error
 
 
-def _announce(broker: Broker, settings: BrokerSettings, ready_file: Path) -> None:
-    for warning in settings.warnings:
-        print(f"note: {warning}", file=sys.stderr)
-    first = broker.listeners[0]
-    print(f"Ottla broker {settings.node_id} is up.")
-    for listener in broker.listeners:
-        print(f"  listens on  {listener}")
-    print(f"  keeps data  {', '.join(str(directory) for directory in settings.log_dirs)}")
-    print(f"  try it      kcat -b {first.host}:{first.port} -L")
-    print("  stop it     Ctrl-C", flush=True)
-    listeners = {listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners}
-    content = json.dumps({"pid": os.getpid(), "listeners": listeners})
-    temporary = ready_file.with_suffix(".tmp")
-    temporary.write_text(content)
-    temporary.rename(ready_file)
+def _port_trouble(error: BaseException, home: BrokerHome) -> CommandFailed | None:
+    import errno
+
+    from ottla.cli.port_owner import port_owner
+
+    cause = error.__cause__
+    if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE:
+        return None
+    for listener in home.settings.listeners:
+        owner = port_owner(listener.port)
+        if owner is not None:
+            return CommandFailed(
+                f"cannot start: port {listener.port} is taken by {owner}",
+                "`ottla status` tells whether it is a broker of yours; --port chooses another",
+            )
+    return None
+
+
+def _announce(broker: Broker, home: BrokerHome) -> None:
+    running = Running(
+        pid=os.getpid(),
+        node_id=home.settings.node_id,
+        version=__version__,
+        started_ms=broker.clock.wall_ms(),
+        listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners},
+        data=[str(directory.resolve()) for directory in home.settings.log_dirs],
+        http=None,
+    )
+    home.announce(running)
+    print_running(running, background=False)
+
+
+def print_running(running: Running, *, background: bool) -> None:
+    first = next(iter(running.listeners.values()))
+    at = "" if first == "127.0.0.1:9092" else f" -b {first}"
+    where = f" (pid {running.pid})" if background else ""
+    print(styled(f"Ottla broker {running.node_id} is up{where}.", "bold"))
+    rows = [("listens on", f"{name}://{address}") for name, address in running.listeners.items()]
+    rows.append(("keeps data", ", ".join(running.data)))
+    if running.http:
+        rows.append(("metrics", f"http://{running.http}/metrics"))
+    rows.append(("try it", f"echo hello | ottla produce{at} greetings; ottla consume{at} greetings"))
+    rows.append(("stop it", "ottla down" if background else "Ctrl-C"))
+    for name, text in rows:
+        print(f"  {styled(f'{name:<10}', 'dim')}  {text}")
+    sys.stdout.flush()

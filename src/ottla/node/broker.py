@@ -126,6 +126,12 @@ class Broker:
         ]
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
+        log.info(
+            "broker %d serves %d partitions on %s",
+            self.settings.node_id,
+            len(self.partitions),
+            ", ".join(map(str, self.listeners)),
+        )
 
     def _bind(self) -> None:
         """Before any data is opened: most failed starts are a second broker on the same port."""
@@ -223,8 +229,13 @@ class Broker:
 
     # -- running and stopping ------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Serves until `ask_to_stop`; then everything is answered, synced and closed. Raises BrokerFailed."""
+    def run(self, on_serving: Callable[[], None] | None = None) -> None:
+        """Serves until `ask_to_stop`; then everything is answered, synced and closed. Raises BrokerFailed.
+
+        `on_serving` is called once, from the loop that answers clients.
+        """
+        if on_serving is not None:
+            self._reactor.post(on_serving)
         try:
             self._reactor.run()
             if self._failure is None:
@@ -247,6 +258,7 @@ class Broker:
 
     def _drain(self) -> None:
         """No new requests; what waits for the disk gets its answer, what waits for data is answered empty."""
+        log.info("broker %d was asked to stop", self.settings.node_id)
         reactor = self._reactor
         reactor.stop_listening()
         reactor.stop_reading()
@@ -268,6 +280,8 @@ class Broker:
             self._coordination.close()
         except OSError as error:
             self._fail(error)
+        else:
+            log.info("broker %d has stopped; everything is on the disk", self.settings.node_id)
 
     def _abandon(self) -> None:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""

@@ -1,0 +1,38 @@
+"""One line on the terminal that shows that something goes on, from the first second on; none elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+_QUIET_SECONDS = 1.0
+_REFRESH_SECONDS = 0.1
+_CLEAR_LINE = "\r\x1b[K"
+
+
+class Waiting:
+    """`with Waiting("…") as waiting:` and `waiting.tick()` in the loop; the line is gone at the end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._began = time.monotonic()
+        self._shown = 0.0  # when the line was drawn last
+        self._terminal = sys.stderr.isatty()
+
+    def tick(self, text: str | None = None) -> None:
+        now = time.monotonic()
+        if not self._terminal or now - self._began < _QUIET_SECONDS or now - self._shown < _REFRESH_SECONDS:
+            return
+        self._shown = now
+        elapsed = f"{now - self._began:.0f} s"
+        print(f"{_CLEAR_LINE}{text or self._text} ({elapsed})", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Waiting:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._shown:
+            print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
