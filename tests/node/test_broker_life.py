@@ -80,9 +80,9 @@ def test_a_second_broker_on_the_same_data_is_refused_and_harms_nothing(broker: B
             check=False,
         )
         assert second.returncode == 1
-        assert len(second.stderr.splitlines()) == 1
-        assert "cannot start" in second.stderr
-        assert str(broker.data_dir) in second.stderr
+        cause, _ = second.stderr.splitlines()
+        assert f"cannot start: the broker with pid {broker.pid} uses" in cause
+        assert str(broker.data_dir) in cause
         append(client, topic, b"after")
         made_later = create_topic(client)
     assert broker.stop() == 0
@@ -100,16 +100,17 @@ def run_to_its_end(data: Path, *settings: str) -> subprocess.CompletedProcess[st
     return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
-def test_a_port_that_is_taken_gives_one_clear_line(tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_told_with_who_has_it(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         ended = run_to_its_end(tmp_path / "data", f"listeners=PLAINTEXT://127.0.0.1:{port}")
     assert ended.returncode == 1
-    (line,) = ended.stderr.splitlines()
-    assert f"127.0.0.1:{port}" in line
-    assert "in use" in line
+    cause, cure = ended.stderr.splitlines()
+    assert f"port {port} is taken by" in cause
+    assert f"(pid {os.getpid()})" in cause
+    assert "--port" in cure
 
 
 def test_a_taken_port_does_not_cost_the_clean_stop(broker: BrokerProcess) -> None:
@@ -139,12 +140,12 @@ def test_a_taken_port_does_not_cost_the_clean_stop(broker: BrokerProcess) -> Non
         ("control.plane.listener.name=CONTROL", "CONTROL"),
     ],
 )
-def test_a_bad_setting_gives_one_clear_line(tmp_path: Path, setting: str, named: str) -> None:
+def test_a_bad_setting_is_told_with_its_name(tmp_path: Path, setting: str, named: str) -> None:
     ended = run_to_its_end(tmp_path / "data", setting)
-    assert ended.returncode == 1
-    assert named in ended.stderr
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("ottla: cannot start: ")
+    assert ended.returncode == 2
+    cause, _ = ended.stderr.splitlines()
+    assert cause.startswith("ottla: ")
+    assert named in cause
     assert not (tmp_path / "data" / "log").exists()
 
 
