@@ -36,8 +36,8 @@ from ottla.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from ottla.records.batch import scan
 from ottla.records.content import Record, build_batch, records_of
+from ottla.records.formats import scan
 from wire import WireClient
 
 NEWEST_PRODUCE = 13

@@ -11,7 +11,7 @@ from pathlib import Path
 from hostile.peer import Peer, batch_of
 from ottla.protocol import apis
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
-from ottla.records.batch import scan, verify_crc
+from ottla.records.formats import scan, verify_crc
 from ottla.testing import BrokerProcess
 
 MIB = 1024 * 1024

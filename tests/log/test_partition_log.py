@@ -24,7 +24,8 @@ from log.building import (
 from ottla.log.files import SystemFiles
 from ottla.log.partition_log import OffsetOutOfRange, PartitionLog
 from ottla.model.errors import ErrorCode
-from ottla.records.batch import HEADER_BYTES, read_header, verify_crc
+from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.records.formats import verify_crc
 
 
 @pytest.fixture

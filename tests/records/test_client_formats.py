@@ -12,9 +12,10 @@ import aiokafka.record.default_records as aiokafka_records
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ottla.records.batch import ProduceRules, check_produced, read_header, verify_crc
+from ottla.records.batch import ProduceRules, check_produced, read_header
 from ottla.records.compression import Codec
 from ottla.records.content import Record, build_batch, check_content, recompress, records_of
+from ottla.records.formats import verify_crc
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources, at its import

@@ -17,11 +17,11 @@ from ottla.records.batch import (
     check_produced,
     header_bytes,
     read_header,
-    verify_crc,
 )
 from ottla.records.compression import Codec, compress
 from ottla.records.content import Record, build_batch, check_content, recompress, records_of
 from ottla.records.findings import CorruptRecords
+from ottla.records.formats import verify_crc
 
 NOW = 1_700_000_000_000
 INT64_MAX = (1 << 63) - 1

@@ -16,11 +16,11 @@ from ottla.records.batch import (
     check_produced,
     header_bytes,
     read_header,
-    scan,
 )
 from ottla.records.compression import Codec, compress
 from ottla.records.content import Record, build_batch, check_content, recompress, records_of
 from ottla.records.findings import CorruptRecords, Fault, Finding
+from ottla.records.formats import scan
 
 NOW = 1_700_000_000_000
 RULES = ProduceRules(1 << 20, (1 << 63) - 1, 3_600_000, log_append_time=False, keys_needed=True)

@@ -16,7 +16,8 @@ from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, rename_deleted
 from ottla.log.sparse_index import SparseIndex
 from ottla.model.errors import CorruptData
-from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, read_header, scan, verify_crc
+from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader
+from ottla.records.formats import BATCH_BYTES_MIN, header_at, scan, verify_crc
 
 _log = logging.getLogger(__name__)
 
@@ -139,10 +140,8 @@ def valid_batches(
 
 def _size_claimed(data: bytes) -> int:
     """How long the batch at the beginning of `data` says it is; 0 when it is none."""
-    if len(data) < HEADER_BYTES:
-        return 0
-    header = read_header(data)
-    return header.batch_length + LENGTH_END if header.magic == MAGIC else 0
+    header = header_at(data)
+    return header.size if header is not None else 0
 
 
 def trust_indexes(segment: Segment, recovery_point: int) -> tuple[int, int]:
@@ -152,18 +151,28 @@ def trust_indexes(segment: Segment, recovery_point: int) -> tuple[int, int]:
     every round, so a power cut can leave holes of zeros in them; those break the rising order.
     """
     base = segment.base_offset
-    kept = _rising(segment.offset_index, recovery_point - base - 1, segment.size - HEADER_BYTES)
+    kept = _rising(segment.offset_index, recovery_point - base - 1, segment.size - BATCH_BYTES_MIN)
     if kept:
         relative_offset, position = segment.offset_index.entry(kept - 1)
         previous = segment.offset_index.entry(kept - 2)[0] if kept > 1 else -1
-        header = read_header(segment.log.handle().pread(HEADER_BYTES, position))
-        if header.magic == MAGIC and previous < header.base_offset - base <= relative_offset:
+        header = header_at(segment.log.handle().pread(HEADER_BYTES, position))
+        if header is not None and _leads_to(header, base, previous, relative_offset):
             segment.offset_index.truncate(kept)
             segment.time_index.truncate(_rising(segment.time_index, 2**63 - 1, relative_offset))
             return position, header.base_offset
     segment.offset_index.truncate(0)
     segment.time_index.truncate(0)
     return 0, base
+
+
+def _leads_to(header: BatchHeader, base: int, previous: int, relative_offset: int) -> bool:
+    """Whether an entry of `relative_offset`, behind one of `previous`, may point at this batch.
+
+    Brokers of the old formats noted the first offset of an append, which the header of a compressed message
+    does not tell.
+    """
+    first = header.base_offset - base
+    return previous < first and (first <= relative_offset or header.magic < MAGIC)
 
 
 def _rising(index: SparseIndex, key_max: int, value_max: int) -> int:

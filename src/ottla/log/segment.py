@@ -21,7 +21,8 @@ from ottla.log.time_index import TimeIndex
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_TIMESTAMP
-from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader, read_header
+from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader
+from ottla.records.formats import header_at
 
 RELATIVE_OFFSET_MAX = 2**31 - 1
 
@@ -243,7 +244,7 @@ class Segment:
     def _scan_for(self, offset: int, start: int) -> int:
         for position, header in self.headers(start):
             if header.base_offset + header.last_offset_delta >= offset:
-                if header.base_offset > offset and position == start > 0:
+                if header.base_offset > offset and position == start > 0 and header.magic == MAGIC:
                     raise self.corrupt(position, f"the index leads behind offset {offset}")
                 return position
         return self.size
@@ -259,20 +260,15 @@ class Segment:
         start, read_bytes = position, _SCAN_BYTES // 2
         while position < size:
             at = position - start
-            if len(data) - at < HEADER_BYTES:
+            if len(data) - at < min(HEADER_BYTES, size - position):
                 read_bytes = min(read_bytes * 2, _SCAN_BYTES_MAX) if at <= len(data) else _SCAN_BYTES
                 data = self.log.pread(min(read_bytes, size - position), position)
                 start, at = position, 0
-                if len(data) < HEADER_BYTES:
-                    raise self.corrupt(position, f"{len(data)} bytes are no batch")
-            header = read_header(data, at)
-            batch_size = header.batch_length + LENGTH_END
-            if header.magic != MAGIC or not HEADER_BYTES <= batch_size <= size - position:
-                raise self.corrupt(
-                    position, f"magic {header.magic} and length {header.batch_length} are no batch"
-                )
+            header = header_at(data, at)
+            if header is None or header.size > size - position:
+                raise self.corrupt(position, f"the {size - position} bytes from there on are no whole batch")
             yield position, header
-            position += batch_size
+            position += header.size
 
     def corrupt(self, position: int, problem: str) -> CorruptData:
         return CorruptData(

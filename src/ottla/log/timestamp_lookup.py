@@ -8,8 +8,9 @@ from typing import NamedTuple
 from ottla.log.segment import Segment
 from ottla.model.limits import MIB
 from ottla.records.batch import BatchHeader
-from ottla.records.content import Record, records_of
+from ottla.records.content import Record
 from ottla.records.findings import CorruptRecords
+from ottla.records.formats import records_of
 
 _DECOMPRESSED_BYTES_MAX = 16 * MIB
 _RECORDS_MAX = 100_000

@@ -23,7 +23,6 @@ for the topics that need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -46,7 +45,7 @@ DELETE_HORIZON = 0x40  # KIP-534: base_timestamp is the time from which the clea
 USED_ATTRIBUTES = 0x7F
 
 _EPOCH_END = 16
-_CRC_END = 21
+CRC_END = 21
 _LEGACY_LENGTH_MIN = 14  # the smallest batch_length of any format: an empty message of magic 0
 _SEQUENCE_MODULUS = 1 << 31
 
@@ -157,26 +156,6 @@ def header_bytes(header: BatchHeader, records: Bytes) -> bytes:
     crc = crc32c(records, crc32c(after_crc))
     length = HEADER_BYTES - LENGTH_END + len(records)
     return _UP_TO_CRC.pack(header.base_offset, length, header.leader_epoch, MAGIC, crc) + after_crc
-
-
-def verify_crc(data: Bytes, header: BatchHeader, position: int = 0) -> bool:
-    """Whether the batch at `position`, all of which must be there, is what its checksum says."""
-    return crc32c(memoryview(data)[position + _CRC_END : position + header.size]) == header.crc
-
-
-def scan(data: Bytes, position: int = 0, end: int | None = None) -> Iterator[tuple[int, BatchHeader]]:
-    """Positions and headers of the whole batches in `data`, up to the first thing that is none (a torn tail).
-
-    Neither checksums nor offsets are looked at: the reader of a file knows which of them it doubts.
-    """
-    end = len(data) if end is None else end
-    while end - position >= HEADER_BYTES:
-        header = _as_tuple(BatchHeader, _unpack_header(data, position))
-        size = header.batch_length + LENGTH_END
-        if header.magic != MAGIC or not HEADER_BYTES <= size <= end - position:
-            return
-        yield position, header
-        position += size
 
 
 def check_produced(
