@@ -10,8 +10,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
-from kafka.record.legacy_records import LegacyRecordBatchBuilder
-
+from compat.clients.kafka_package import LegacyRecordBatchBuilder
 from ottla.records.compression import Codec
 from ottla.records.content import Record
 

@@ -10,8 +10,8 @@ import lz4.frame
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka.record.legacy_records import LegacyRecordBatch
 
+from compat.clients.kafka_package import LegacyRecordBatch
 from old_messages import OLD_CODECS, OLD_FORMATS, as_kept, old_set
 from ottla.records.compression import Codec
 from ottla.records.content import Record, build_batch

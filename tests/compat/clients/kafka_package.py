@@ -14,6 +14,7 @@ with warnings.catch_warnings():
     from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition, errors
     from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType, OffsetSpec
     from kafka.consumer.fetcher import ConsumerRecord
+    from kafka.record.legacy_records import LegacyRecordBatch, LegacyRecordBatchBuilder
 
 __all__ = [
     "AlterConfigOp",
@@ -23,6 +24,8 @@ __all__ = [
     "KafkaAdminClient",
     "KafkaConsumer",
     "KafkaProducer",
+    "LegacyRecordBatch",
+    "LegacyRecordBatchBuilder",
     "OffsetSpec",
     "TopicPartition",
     "errors",
