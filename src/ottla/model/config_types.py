@@ -14,7 +14,7 @@ Value = bool | int | float | str | tuple[str, ...] | None
 """A parsed setting; None is 'not set' and only possible where that is the default."""
 
 Importance = Literal["high", "medium", "low"]
-Scope = Literal["topic", "broker"]
+Scope = Literal["topic", "broker", "client"]
 UpdateMode = Literal["read-only", "per-broker", "cluster-wide"]
 """Whether a running broker takes a new value: never, for itself only, or also as the cluster's default."""
 

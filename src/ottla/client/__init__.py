@@ -1,0 +1,30 @@
+"""Clients of any Kafka broker: admin, producer, consumer. Talks over the wire only; knows no server of ours.
+
+The names below are loaded when they are asked for, so that a command which lists topics does not pay for
+producers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.client.admin import Admin as Admin
+    from ottla.client.errors import ClientError as ClientError
+    from ottla.model.topics import TopicPartition as TopicPartition
+
+_HOMES = {
+    "Admin": "ottla.client.admin",
+    "ClientError": "ottla.client.errors",
+    "TopicPartition": "ottla.model.topics",
+}
+
+__all__ = ["Admin", "ClientError", "TopicPartition"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)

@@ -1,0 +1,107 @@
+"""What an admin client gives back: small values, in the words of the protocol's documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ottla.client.cluster_view import Broker
+from ottla.model.config_types import ConfigSource
+from ottla.model.errors import ErrorCode
+from ottla.model.topics import TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    id: str
+    controller_id: int
+    brokers: tuple[Broker, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRange:
+    key: int
+    name: str  # "" for an API that this client does not know
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerVersions:
+    apis: tuple[ApiRange, ...]
+    supported_features: Mapping[str, tuple[int, int]]
+    finalized_features: Mapping[str, tuple[int, int]]
+    finalized_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    name: str
+    partitions: int = -1  # -1: the broker's default
+    replication_factor: int = -1
+    configs: Mapping[str, str] = field(default_factory=dict)
+    assignment: Mapping[int, Sequence[int]] | None = None  # brokers by partition, instead of the two numbers
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSynonym:
+    name: str
+    value: str | None
+    source: ConfigSource | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    name: str
+    value: str | None  # None also for secrets
+    source: ConfigSource | None  # None: the broker did not say
+    read_only: bool
+    sensitive: bool
+    type: str = "unknown"  # boolean, string, int ...
+    doc: str = ""
+    synonyms: tuple[ConfigSynonym, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    kind: str  # topic, broker, client_metrics, group
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    name: str
+    id: TopicId
+    partitions: int  # -1: an old broker did not say
+    replication_factor: int
+    configs: Mapping[str, ConfigEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    offset: int | None  # None: the partition has no such record
+    timestamp_ms: int | None
+    leader_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSize:
+    topic: str
+    partition: int
+    bytes: int
+    offset_lag: int
+    is_future: bool  # a copy on its way into this directory
+
+
+@dataclass(frozen=True, slots=True)
+class LogDir:
+    broker_id: int
+    path: str
+    error: ErrorCode
+    total_bytes: int | None
+    usable_bytes: int | None
+    replicas: tuple[ReplicaSize, ...]

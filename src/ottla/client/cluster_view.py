@@ -1,0 +1,66 @@
+"""The cluster as a client sees it: brokers, topics, leaders. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.client.addresses import Address
+from ottla.model.topics import NO_TOPIC_ID, TopicId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return Address(self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    index: int
+    leader: int | None  # None: there is none at the moment
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    name: str
+    id: TopicId
+    is_internal: bool
+    partitions: tuple[Partition, ...]  # in the order of their indexes
+
+    @property
+    def replication_factor(self) -> int:
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    cluster_id: str | None = None
+    controller_id: int = -1
+    brokers: Mapping[int, Broker] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    names: Mapping[TopicId, str] = field(default_factory=dict)
+
+    def partition(self, target: TopicPartition) -> Partition | None:
+        topic = self.topics.get(target.topic)
+        if topic is None or not 0 <= target.partition < len(topic.partitions):
+            return None
+        return topic.partitions[target.partition]
+
+    def leader(self, target: TopicPartition) -> Broker | None:
+        partition = self.partition(target)
+        return None if partition is None or partition.leader is None else self.brokers.get(partition.leader)
+
+    def topic_id(self, name: str) -> TopicId:
+        topic = self.topics.get(name)
+        return NO_TOPIC_ID if topic is None else topic.id

@@ -1,0 +1,98 @@
+"""What kind of server answers where a Kafka broker was expected, and what to tell the user about it.
+
+Most are known by their first bytes. Some hang up without a word: for those `probe` asks once in their own
+language. Nothing here is on the way of a connection that works.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from ottla.client.addresses import Address
+from ottla.client.errors import BrokerUnreachable, ConnectionFailed, WrongServer
+
+_PROBE_SECONDS = 1.0
+
+_CURES = {
+    "HTTP": "give the address of the broker's Kafka listener (often port 9092), not of its web port",
+    "TLS": "this client speaks plaintext: give the address of a plaintext listener",
+    "ZooKeeper": "clients speak to brokers, not to ZooKeeper: give a broker's address (often port 9092)",
+    "unknown": "check host and port: what answers there does not speak Kafka's protocol",
+}
+
+
+def recognise(start: bytes) -> str | None:
+    """The kind of server that begins an answer so; None: it may be a Kafka broker."""
+    if start.startswith((b"HTTP/", b"<!DOCTYPE", b"<html")):
+        return "HTTP"
+    if len(start) >= 3 and start[0] in (0x14, 0x15, 0x16, 0x17) and start[1] == 3 and start[2] <= 4:
+        return "TLS"
+    if start.startswith((b"Zookeeper version", b"imok")) or b"is not in the whitelist" in start:
+        return "ZooKeeper"
+    if start.startswith((b"SSH-", b"220 ", b"-ERR")):
+        return "unknown"
+    return None
+
+
+def wrong_server(address: Address, kind: str) -> WrongServer:
+    name = "a server of another kind" if kind == "unknown" else f"a server that speaks {kind}"
+    return WrongServer(str(address), kind, f"{address} is {name}, not a Kafka broker", _CURES[kind])
+
+
+def hung_up(address: Address) -> ConnectionFailed:
+    """Why a server may have closed the connection before its first answer. Takes a second or two at most."""
+    kind = probe(address)
+    if kind is not None:
+        return wrong_server(address, kind)
+    return BrokerUnreachable(
+        str(address),
+        f"{address} takes connections but closes them without an answer",
+        "the broker may be starting or stopping, or want TLS or a login; its log tells",
+    )
+
+
+def unreachable(address: Address, reason: str) -> BrokerUnreachable:
+    local = address.host in ("localhost", "127.0.0.1", "::1")
+    cure = (
+        "start one with `ottla up`, or give another address"
+        if local
+        else "check the address, and that it runs"
+    )
+    return BrokerUnreachable(str(address), f"no broker at {address} ({reason})", cure)
+
+
+def probe(address: Address) -> str | None:
+    """Asks the server that hung up whether it is a ZooKeeper or wants TLS."""
+    if recognise(_ask(address, b"srvr")) == "ZooKeeper":
+        return "ZooKeeper"
+    return "TLS" if _speaks_tls(address) else None
+
+
+def _ask(address: Address, question: bytes) -> bytes:
+    try:
+        with socket.create_connection(address, _PROBE_SECONDS) as peer:
+            peer.settimeout(_PROBE_SECONDS)
+            peer.sendall(question)
+            return peer.recv(1024)
+    except OSError:
+        return b""
+
+
+def _speaks_tls(address: Address) -> bool:
+    """Whether a handshake begins; who the server is does not matter here."""
+    import ssl  # 10 ms that no working connection should pay
+
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection(address, _PROBE_SECONDS) as peer,
+            context.wrap_socket(peer, server_hostname=address.host),
+        ):
+            return True
+    except ssl.SSLError as error:
+        # Refusals that only a TLS server gives, such as a demand for a client certificate.
+        return "ALERT" in (error.reason or "")
+    except OSError:
+        return False

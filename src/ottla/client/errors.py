@@ -1,0 +1,174 @@
+"""What can go wrong between a client and its brokers, each with its cause and, where there is one, its cure.
+
+Everything a client raises on purpose is a `ClientError`. `retriable` says that the same call may succeed
+later without anybody changing anything.
+"""
+
+from __future__ import annotations
+
+from ottla.model.errors import ErrorCode
+
+
+class ClientError(Exception):
+    retriable = False
+
+    def __init__(self, text: str, cure: str = "") -> None:
+        super().__init__(f"{text}; {cure}" if cure else text)
+        self.text = text
+        self.cure = cure
+
+
+class InvalidSetting(ClientError, ValueError):
+    """A setting of a client has no such name or value."""
+
+
+class InvalidOffsetSpec(ClientError, ValueError):
+    """A text is no place in a partition."""
+
+
+class Closed(ClientError):
+    """The client was closed before, or while the call was under way."""
+
+
+class Unsupported(ClientError):
+    """The broker does not offer what the call needs."""
+
+
+class BufferFull(ClientError):
+    """No room for a record within max.block.ms."""
+
+    retriable = True
+
+
+class TimedOut(ClientError, TimeoutError):
+    retriable = True
+
+
+class ConnectionFailed(ClientError, ConnectionError):
+    """No usable connection to `address`."""
+
+    retriable = True
+
+    def __init__(self, address: str, text: str, cure: str = "") -> None:
+        super().__init__(text, cure)
+        self.address = address
+
+
+class BrokerUnreachable(ConnectionFailed):
+    """Nothing answers there."""
+
+
+class AdvertisedUnreachable(BrokerUnreachable):
+    """The cluster named an address that cannot be reached from here."""
+
+
+class WrongServer(ConnectionFailed):
+    """What answers there is not a Kafka broker's plaintext listener."""
+
+    retriable = False
+
+    def __init__(self, address: str, kind: str, text: str, cure: str) -> None:
+        super().__init__(address, text, cure)
+        self.kind = kind
+
+
+class Disconnected(ConnectionFailed):
+    """The connection ended before the answer came: the request may or may not have been carried out."""
+
+
+class CorruptAnswer(ConnectionFailed):
+    """The peer's bytes are not the protocol."""
+
+
+class BrokerError(ClientError):
+    """A broker answered with an error code."""
+
+    def __init__(self, code: ErrorCode, text: str = "", cure: str = "") -> None:
+        super().__init__(f"{text or code.text} ({code.name})", cure)
+        self.code = code
+        self.retriable = code.retriable
+
+
+class UnknownTopic(BrokerError):
+    def __init__(self, topic: str, nearest: tuple[str, ...] = ()) -> None:
+        cure = f"did you mean {' or '.join(nearest)}?" if nearest else "create it, or check the name"
+        super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}", cure)
+        self.retriable = False
+        self.topic = topic
+        self.nearest = nearest
+
+
+class UnknownPartition(BrokerError):
+    def __init__(self, topic: str, partition: int, count: int) -> None:
+        super().__init__(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"topic {topic!r} has no partition {partition}",
+            f"its partitions are 0 to {count - 1}",
+        )
+        self.retriable = False
+
+
+class TopicExists(BrokerError):
+    pass
+
+
+class MessageTooLarge(BrokerError):
+    pass
+
+
+class NotAuthorized(BrokerError):
+    pass
+
+
+class OffsetOutOfRange(BrokerError):
+    pass
+
+
+class ProducerFenced(BrokerError):
+    """A newer producer has taken this one's place: it must not write any more."""
+
+
+_TOO_LARGE_CURE = "raise max.message.bytes of the topic and max.request.size of the producer, or send less"
+
+_KINDS: dict[ErrorCode, tuple[type[BrokerError], str]] = {
+    ErrorCode.TOPIC_ALREADY_EXISTS: (TopicExists, "choose another name, or delete it first"),
+    ErrorCode.MESSAGE_TOO_LARGE: (MessageTooLarge, _TOO_LARGE_CURE),
+    ErrorCode.RECORD_LIST_TOO_LARGE: (MessageTooLarge, "raise segment.bytes of the topic, or send less"),
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: (NotAuthorized, "ask for an ACL on the topic"),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: (NotAuthorized, "ask for an ACL on the group"),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: (NotAuthorized, "ask for an ACL on the cluster"),
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        NotAuthorized,
+        "ask for an ACL on the transactional id",
+    ),
+    ErrorCode.OFFSET_OUT_OF_RANGE: (OffsetOutOfRange, "ask for the first and last offsets, then seek"),
+    ErrorCode.INVALID_PRODUCER_EPOCH: (ProducerFenced, "stop this producer: a newer one has replaced it"),
+    ErrorCode.PRODUCER_FENCED: (ProducerFenced, "stop this producer: a newer one has replaced it"),
+}
+
+_CURES = {
+    ErrorCode.NOT_ENOUGH_REPLICAS: "start more brokers, or lower min.insync.replicas",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "use at most as many replicas as there are brokers",
+    ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
+    ErrorCode.KAFKA_STORAGE_ERROR: "look into the broker's log, and at its disk",
+    ErrorCode.UNKNOWN_SERVER_ERROR: "look into the broker's log",
+    ErrorCode.INVALID_TIMESTAMP: "see message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+}
+
+
+_CODES = {int(code): code for code in ErrorCode}
+
+
+def error_code(code: int) -> ErrorCode:
+    """The member of the table; a newer broker's unknown ones are UNKNOWN_SERVER_ERROR."""
+    return _CODES.get(code, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def broker_error(code: int, subject: str = "", message: str | None = None) -> BrokerError:
+    """The exception for an answer's error code; `subject` says what the call was about."""
+    known = error_code(code)
+    if known != code:
+        message = message or f"the broker answered with the unknown error code {code}"
+    kind, cure = _KINDS.get(known, (BrokerError, _CURES.get(known, "")))
+    text = message or known.text
+    return kind(known, text if subject in text else f"{subject}: {text}", cure)

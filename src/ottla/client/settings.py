@@ -1,0 +1,219 @@
+"""Settings of clients under Kafka's own names: type, default, what they are for.
+
+Names are taken as Kafka writes them (`linger.ms`) or as Python arguments (`linger_ms`); values as texts or
+typed. Defaults are Kafka's, except where the text of a setting says why not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.client.errors import InvalidSetting
+from ottla.model import config_types
+from ottla.model.config_types import (
+    BOOLEAN,
+    INT,
+    INT_MAX,
+    LONG,
+    STRING,
+    ConfigType,
+    Rule,
+    Setting,
+    SettingTable,
+    TypedValues,
+    Value,
+    at_least,
+    between,
+    one_of,
+)
+from ottla.model.limits import FETCH_BYTES_MAX, KIB, MIB
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+def _setting(
+    name: str, kind: ConfigType, default: Value, rule: Rule | None, doc: str, unsupported: str = ""
+) -> Setting:
+    return Setting(name, kind, default, doc, rule, scope="client", unsupported=unsupported)
+
+
+def _table(*settings: Setting) -> SettingTable:
+    return {setting.name: setting for setting in settings}
+
+
+COMMON_SETTINGS = _table(
+    _setting("client.id", STRING, "ottla", None, "The name under which brokers log and meter this client."),
+    _setting(
+        "request.timeout.ms",
+        INT,
+        30_000,
+        at_least(1),
+        "How long an answer may take; then the connection is closed and the request tried again.",
+    ),
+    _setting(
+        "default.api.timeout.ms",
+        INT,
+        60_000,
+        at_least(1),
+        "How long one call of an admin client or consumer may take with all its tries.",
+    ),
+    _setting("retry.backoff.ms", LONG, 100, at_least(0), "The pause before the first new try."),
+    _setting(
+        "retry.backoff.max.ms", LONG, 1_000, at_least(0), "The longest pause; each is twice the one before."
+    ),
+    _setting(
+        "metadata.max.age.ms",
+        LONG,
+        300_000,
+        at_least(0),
+        "How old the view of brokers, topics and leaders may get before it is asked for again.",
+    ),
+    _setting(
+        "socket.connection.setup.timeout.ms", LONG, 10_000, at_least(1), "How long connecting may take."
+    ),
+    _setting(
+        "receive.buffer.bytes", INT, -1, at_least(-1), "SO_RCVBUF; -1 leaves it to the operating system."
+    ),
+    _setting("send.buffer.bytes", INT, -1, at_least(-1), "SO_SNDBUF; -1 leaves it to the operating system."),
+    _setting(
+        "security.protocol",
+        STRING,
+        "PLAINTEXT",
+        None,
+        "How to speak to brokers.",
+        "this client speaks plaintext only",
+    ),
+)
+
+PRODUCER_SETTINGS = COMMON_SETTINGS | _table(
+    _setting(
+        "acks",
+        STRING,
+        "all",
+        one_of("all", "-1", "0", "1"),
+        "Who must have a record before it counts as delivered: all in-sync replicas, the leader (1), nobody "
+        "(0: no offset comes back, and what is lost is lost silently).",
+    ),
+    _setting("linger.ms", LONG, 5, at_least(0), "How long a record may wait for others to share its batch."),
+    _setting(
+        "batch.size",
+        INT,
+        512 * KIB,
+        at_least(0),
+        "Bytes of records that close a batch before linger.ms does. Kafka's 16384 suits a client that sends "
+        "each batch from a thread of its own; here larger ones cost nothing.",
+    ),
+    _setting(
+        "buffer.memory",
+        LONG,
+        64 * MIB,
+        at_least(0),
+        "Bytes of records that may wait for delivery; then send() waits, up to max.block.ms.",
+    ),
+    _setting(
+        "max.block.ms",
+        LONG,
+        60_000,
+        at_least(0),
+        "How long send() may wait for room in the buffer or for the topic's partitions; then it raises.",
+    ),
+    _setting("compression.type", STRING, "none", one_of(*CODECS), "How batches are compressed."),
+    _setting(
+        "compression.gzip.level", INT, -1, between(-1, 9), "1 (fast) to 9 (small); -1 is gzip's default."
+    ),
+    _setting("compression.lz4.level", INT, 9, between(1, 17), "1 to 17; 9 is the fast default."),
+    _setting(
+        "compression.zstd.level", INT, 3, between(-131072, 22), "Up to 22; higher is smaller and slower."
+    ),
+    _setting(
+        "delivery.timeout.ms",
+        INT,
+        120_000,
+        at_least(1),
+        "How long after send() a record may be tried; then its future raises.",
+    ),
+    _setting(
+        "retries", INT, INT_MAX, at_least(0), "How often a batch is tried anew, within delivery.timeout.ms."
+    ),
+    _setting(
+        "max.in.flight.requests.per.connection",
+        INT,
+        5,
+        at_least(1),
+        "Requests to one broker without an answer. With idempotence order is kept, and 5 is the most.",
+    ),
+    _setting(
+        "enable.idempotence",
+        BOOLEAN,
+        True,
+        None,
+        "Brokers drop what they have already: no retry makes a duplicate or a swap.",
+    ),
+    _setting(
+        "max.request.size",
+        INT,
+        1 * MIB,
+        at_least(0),
+        "The largest record, as it is encoded, that send() takes.",
+    ),
+    _setting(
+        "partitioner.class",
+        STRING,
+        "default",
+        one_of("default", "murmur2", "sticky", "round_robin", "random", "held_random"),
+        "Where records without a partition go. The default is the key's murmur2, as in Java; without a key "
+        "one batch goes to one partition, the next to another.",
+    ),
+)
+
+CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
+    _setting("fetch.min.bytes", INT, 1, at_least(0), "How much a broker gathers before it answers."),
+    _setting("fetch.max.wait.ms", INT, 500, at_least(0), "How long it gathers at the most."),
+    _setting(
+        "fetch.max.bytes", INT, FETCH_BYTES_MAX, at_least(0), "Bytes of one answer; one batch always comes."
+    ),
+    _setting("max.partition.fetch.bytes", INT, 1 * MIB, at_least(0), "Bytes of one partition in an answer."),
+    _setting("max.poll.records", INT, 500, at_least(1), "Records that one poll() returns at the most."),
+    _setting(
+        "isolation.level",
+        STRING,
+        "read_uncommitted",
+        one_of("read_uncommitted", "read_committed"),
+        "read_committed hides open and aborted transactions.",
+    ),
+    _setting(
+        "auto.offset.reset",
+        STRING,
+        "latest",
+        one_of("earliest", "latest", "none"),
+        "Where to go when there is no offset, or none that the partition still has; none raises.",
+    ),
+    _setting("check.crcs", BOOLEAN, True, None, "Whether the checksum of each batch is verified."),
+)
+
+
+def load(given: Mapping[str, object], table: SettingTable) -> TypedValues:
+    """Every setting of `table`, as given or by default. Raises InvalidSetting."""
+    values: dict[str, Value] = {name: setting.default for name, setting in table.items()}
+    for argument, value in given.items():
+        name = argument.replace("_", ".")
+        setting = table.get(name)
+        if setting is None:
+            meant = config_types.nearest(name, table)
+            cure = f"did you mean {meant}?" if meant else f"known are {', '.join(sorted(table))}"
+            raise InvalidSetting(f"there is no client setting {argument!r}", cure)
+        if value is None:
+            continue
+        try:
+            values[name] = config_types.parse(setting, _text(value))
+        except config_types.InvalidSetting as error:
+            raise InvalidSetting(str(error)) from None
+    return TypedValues(values)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(item) for item in value)
+    return str(value)

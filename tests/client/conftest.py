@@ -1,0 +1,37 @@
+"""One broker for the client's tests: ours in a process of its own, or the one OTTLA_TEST_BOOTSTRAP names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from compat.broker import running_broker, unique_name
+from ottla.client.admin import Admin
+
+NewTopicName = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def admin(bootstrap: str) -> Iterator[Admin]:
+    with Admin(bootstrap) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def new_topic(admin: Admin) -> NewTopicName:
+    """Creates a topic under a name nobody has used, and returns the name."""
+
+    def create(partitions: int = 1, **configs: str) -> str:
+        name = unique_name("topic")
+        named = {key.replace("_", "."): value for key, value in configs.items()}
+        admin.create_topic(name, partitions=partitions, replication_factor=1, configs=named)
+        return name
+
+    return create
