@@ -356,6 +356,9 @@ class SimulatedFiles(Files):
         self.locked.add(path)
         return SimulatedLock(self, path)
 
+    def is_locked(self, path: str) -> bool:
+        return path in self.locked
+
     def space(self, path: str) -> tuple[int, int]:
         usable = self.capacity_bytes if self.capacity_bytes is not None else 1 << 40
         return 1 << 40, usable

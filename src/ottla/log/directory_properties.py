@@ -62,6 +62,13 @@ def read_cluster_id(files: Files, path: str) -> str | None:
     return _parse(files.read_all(file).decode("utf-8", "replace")).get("cluster.id")
 
 
+def missing_properties(text: str) -> list[str]:
+    """What a `meta.properties` of any Kafka should name, and this text does not."""
+    found = _parse(text)
+    owner = "broker.id" if found.get("version", "0") == "0" else "node.id"
+    return [name for name in ("cluster.id", owner) if name not in found]
+
+
 def _check(path: str, name: str, found: str | None, wanted: str) -> None:
     if found is not None and found != wanted:
         raise WrongDirectory(

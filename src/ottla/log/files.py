@@ -18,11 +18,10 @@ import contextlib
 import errno
 import fcntl
 import os
-import struct
-import sys
 from collections.abc import Sequence
 from typing import Protocol
 
+from ottla.log import file_locks
 from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
 
 Buffer = bytes | bytearray | memoryview
@@ -32,7 +31,6 @@ _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 102
 _HAS_PWRITEV = hasattr(os, "pwritev")
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None) if hasattr(os, "preadv") else None
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
-_OFD_SETLK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 
 
 class DirectoryLocked(OSError):
@@ -164,6 +162,10 @@ class Files(Protocol):
         """Hold the lock file at `path` until released or the process ends; DirectoryLocked when it is
         taken.
         """
+        ...
+
+    def is_locked(self, path: str) -> bool:
+        """Whether somebody holds the lock file at `path`; asks without taking it."""
         ...
 
     def space(self, path: str) -> tuple[int, int]:
@@ -427,7 +429,7 @@ class SystemFiles(Files):
     def lock(self, path: str) -> SystemLock:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            _lock_exclusively(fd)
+            file_locks.lock_exclusively(fd)
         except OSError as error:
             os.close(fd)
             if error.errno in (errno.EACCES, errno.EAGAIN):
@@ -439,15 +441,16 @@ class SystemFiles(Files):
             raise
         return SystemLock(fd)
 
+    def is_locked(self, path: str) -> bool:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            return file_locks.is_locked(fd)
+        finally:
+            os.close(fd)
+
     def space(self, path: str) -> tuple[int, int]:
         status = os.statvfs(path)
         return status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
-
-
-def _lock_exclusively(fd: int) -> None:
-    if _OFD_SETLK is not None and sys.platform == "linux":
-        # Conflicts with the POSIX lock that a JVM takes, and unlike one also within this process.
-        flock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(fd, _OFD_SETLK, flock)
-    else:
-        fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

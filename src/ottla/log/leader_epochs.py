@@ -94,12 +94,17 @@ class LeaderEpochs:
 
 
 def decode_leader_epochs(data: bytes) -> LeaderEpochs:
+    return LeaderEpochs(decode_epoch_starts(data))
+
+
+def decode_epoch_starts(data: bytes) -> list[EpochStart]:
+    """The entries as they are in the file, in order or not."""
     entries = []
     for fields in decode_lines(data):
         if len(fields) != 2:
             raise CorruptData(f"an epoch and an offset are expected, not {fields}")
         entries.append(EpochStart(int(fields[0]), int(fields[1])))
-    return LeaderEpochs(entries)
+    return entries
 
 
 def _epoch_of(entry: EpochStart) -> int:

@@ -1,8 +1,8 @@
 """`.index`: from an offset to a position in the segment, sparsely.
 
-Entry, 8 bytes: offset relative to the segment's base (int32), position (int32). The offset is the last one
-of an append, the position is where that append began: the batch holding an offset lies at or behind the
-position of the last entry whose offset is not larger.
+Entry, 8 bytes: offset relative to the segment's base (int32), position (int32). The position is where a batch
+begins, the offset is the last one in it: the batch holding an offset lies at or behind the position of the
+last entry whose offset is not larger.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.log.sparse_index import SparseIndex
 
 class OffsetIndex(SparseIndex):
     __slots__ = ()
-    _ENTRY = Struct(">ii")
+    ENTRY = Struct(">ii")
     _KEY_TYPE = "i"
     _OFFSET_FIELD = 0
 

@@ -134,6 +134,7 @@ class PartitionLog:
             chunks,
             size,
             first_offset,
+            first_offset + batches[0].header.last_offset_delta,
             offset - 1,
             max_timestamp,
             max_timestamp_offset,

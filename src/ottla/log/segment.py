@@ -85,13 +85,14 @@ class Segment:
         chunks: Sequence[Buffer],
         size: int,
         first_offset: int,
+        first_batch_end: int,
         last_offset: int,
         max_timestamp: int,
         max_timestamp_offset: int,
         index_interval_bytes: int,
     ) -> None:
-        """Write whole batches. `max_timestamp_offset` is the last offset of the batch that has
-        `max_timestamp`.
+        """Write whole batches. `first_batch_end` is the last offset of the first one, `max_timestamp_offset`
+        that of the one that has `max_timestamp`.
         """
         position = self.size
         handle = self.writer()
@@ -104,7 +105,7 @@ class Segment:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = max_timestamp_offset
         if self._bytes_since_entry > index_interval_bytes:
-            self._add_index_entries(last_offset, position)
+            self._add_index_entries(first_batch_end, position)
             self._bytes_since_entry = 0
         self._bytes_since_entry += size
         self._recent_offsets.append(first_offset)
@@ -121,8 +122,8 @@ class Segment:
             )  # reopened with reserved space, or with the rest of a failed append, behind
         return handle
 
-    def _add_index_entries(self, last_offset: int, position: int) -> None:
-        self.offset_index.append(last_offset - self.base_offset, position)
+    def _add_index_entries(self, batch_end: int, position: int) -> None:
+        self.offset_index.append(batch_end - self.base_offset, position)
         self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset - self.base_offset)
 
     def seal(self) -> list[PooledFile]:

@@ -28,13 +28,13 @@ class SparseIndex:
 
     __slots__ = ("_file", "_is_cut", "_keys", "_last", "_values", "_written")
 
-    _ENTRY: Struct
+    ENTRY: Struct
     _KEY_TYPE: str
     _OFFSET_FIELD: int  # which of the two is the relative offset
 
     def __init__(self, file: PooledFile, file_bytes: int) -> None:
         self._file = file
-        self._written = file_bytes // self._ENTRY.size  # entries in the file
+        self._written = file_bytes // self.ENTRY.size  # entries in the file
         self._keys = array(self._KEY_TYPE)
         self._values = array("i")
         self._is_cut = False  # the file has entries that do not count any more
@@ -56,8 +56,8 @@ class SparseIndex:
         if index >= self._written:
             index -= self._written
             return self._keys[index], self._values[index]
-        size = self._ENTRY.size
-        key, value = self._ENTRY.unpack(self._pread(size, index * size))
+        size = self.ENTRY.size
+        key, value = self.ENTRY.unpack(self._pread(size, index * size))
         return key, value
 
     def entries(self) -> list[Entry]:
@@ -76,10 +76,10 @@ class SparseIndex:
         if not (self._keys or self._is_cut):
             return
         handle = self._file.handle()
-        if handle.size != self._written * self._ENTRY.size:
-            handle.truncate(self._written * self._ENTRY.size)
+        if handle.size != self._written * self.ENTRY.size:
+            handle.truncate(self._written * self.ENTRY.size)
         if self._keys:
-            handle.append([b"".join(map(self._ENTRY.pack, self._keys, self._values))])
+            handle.append([b"".join(map(self.ENTRY.pack, self._keys, self._values))])
         self._written += len(self._keys)
         self._is_cut = False
         self._clear_tail()
@@ -95,7 +95,7 @@ class SparseIndex:
     def _floor_in_file(self, key: int) -> Entry | None:
         low, high = 0, self._written  # entries before low have keys <= key, those from high on do not
         if high:
-            unpack, size = self._ENTRY.unpack, self._ENTRY.size
+            unpack, size = self.ENTRY.unpack, self.ENTRY.size
             while high - low > _BLOCK_ENTRIES:
                 middle = (low + high) // 2
                 if unpack(self._pread(size, middle * size))[0] <= key:
@@ -110,16 +110,16 @@ class SparseIndex:
     def _read(self, first: int, end: int) -> list[Entry]:
         if first >= end:
             return []
-        size = self._ENTRY.size
+        size = self.ENTRY.size
         data = self._pread((end - first) * size, first * size)
-        return [(key, value) for key, value in self._ENTRY.iter_unpack(data)]
+        return [(key, value) for key, value in self.ENTRY.iter_unpack(data)]
 
     def _pread(self, size: int, position: int) -> Buffer:
         try:
             return self._file.pread(size, position)
         except NotResident as cold:
             # All of it: a search goes on to other parts, and each would be asked for in turn.
-            whole = FileRange(cold.file_range.handle, 0, self._written * self._ENTRY.size)
+            whole = FileRange(cold.file_range.handle, 0, self._written * self.ENTRY.size)
             raise NotResident(whole) from None
 
     def truncate(self, count: int) -> None:

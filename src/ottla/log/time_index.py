@@ -16,7 +16,7 @@ ENTRY_BYTES = 12
 
 class TimeIndex(SparseIndex):
     __slots__ = ()
-    _ENTRY = Struct(">qi")
+    ENTRY = Struct(">qi")
     _KEY_TYPE = "q"
     _OFFSET_FIELD = 1
 

@@ -1,0 +1,93 @@
+"""A directory of `log.dirs`: every partition in it, and the checkpoints against their logs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ottla.log import checkpoints, directory_properties, file_names
+from ottla.log.directory import LOCK
+from ottla.log.files import Files
+from ottla.log.inspection.batch_walk import Pace
+from ottla.log.inspection.findings import Finding, FindingKind
+from ottla.log.inspection.partition_check import PartitionReport, check_partition
+from ottla.model.errors import CorruptData
+from ottla.model.topics import TopicPartition
+
+OFFSET_CHECKPOINTS = (
+    checkpoints.RECOVERY_POINTS,
+    checkpoints.LOG_START_OFFSETS,
+    checkpoints.HIGH_WATERMARKS,
+)
+
+
+@dataclass(slots=True)
+class DirectoryReport:
+    path: str
+    partitions: dict[TopicPartition, PartitionReport] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)  # of everything in it
+
+
+def is_in_use(files: Files, path: str) -> bool:
+    """Whether a broker holds the directory at this moment."""
+    return files.is_locked(os.path.join(path, LOCK))
+
+
+def partition_names(files: Files, path: str) -> dict[TopicPartition, str]:
+    """The partitions' directories in a directory of `log.dirs`."""
+    found = {}
+    for name, is_directory in files.list_directory(path):
+        partition = file_names.parse_directory(name) if is_directory else None
+        if partition is not None:
+            found[partition] = os.path.join(path, name)
+    return found
+
+
+def check_directory(
+    files: Files, path: str, *, look_inside: bool = False, pace: Pace | None = None
+) -> DirectoryReport:
+    report = DirectoryReport(path)
+    is_running = is_in_use(files, path)
+    for partition, directory in partition_names(files, path).items():
+        found = check_partition(files, directory, is_running=is_running, look_inside=look_inside, pace=pace)
+        report.partitions[partition] = found
+        report.findings += found.findings
+    for name in OFFSET_CHECKPOINTS:
+        report.findings += check_offset_checkpoint(
+            files, os.path.join(path, name), report.partitions, is_running=is_running
+        )
+    report.findings += _check_properties(files, os.path.join(path, directory_properties.FILE_NAME))
+    return report
+
+
+def check_offset_checkpoint(
+    files: Files, path: str, partitions: dict[TopicPartition, PartitionReport], *, is_running: bool
+) -> Iterator[Finding]:
+    """While a broker runs, logs and checkpoints move apart; only the file's form is looked at then."""
+    if not files.exists(path):
+        return
+    try:
+        offsets = checkpoints.decode_offsets(files.read_all(path))
+    except CorruptData as error:
+        yield Finding(FindingKind.CHECKPOINT, path, str(error))
+        return
+    if is_running:
+        return
+    for partition, offset in offsets.items():
+        report = partitions.get(partition)
+        if report is None:
+            problem = f"{partition} is at {offset}, but has no directory here"
+            yield Finding(FindingKind.CHECKPOINT, path, problem, offset=offset)
+        elif offset > report.end_offset:
+            problem = f"{partition} is at {offset}, but its log ends at {report.end_offset}"
+            yield Finding(FindingKind.CHECKPOINT, path, problem, offset=offset)
+
+
+def _check_properties(files: Files, path: str) -> Iterator[Finding]:
+    if not files.exists(path):
+        return
+    text = files.read_all(path).decode("utf-8", "replace")
+    missing = directory_properties.missing_properties(text)
+    if missing:
+        yield Finding(FindingKind.METADATA, path, f"{' and '.join(missing)} is missing")
