@@ -68,6 +68,7 @@ def settings_for(data_dir: Path, settings: Mapping[str, str] | None = None) -> B
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": str(data_dir / "log"),
         "ottla.coordination.dir": str(data_dir / "coordination"),
+        "ottla.http.port": "-1",
         **(settings or {}),
     }
     return load_settings(None, [f"{name}={value}" for name, value in given.items()])

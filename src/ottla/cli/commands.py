@@ -19,6 +19,7 @@ class Command(NamedTuple):
 COMMANDS = (
     Command("up", "run a broker, here or in the background", "up"),
     Command("down", "stop the broker that runs in the background", "down"),
+    Command("status", "tell how the broker of this machine does", "status"),
     Command("logs", "show what the broker in the background logs", "logs"),
     Command("doctor", "check this machine and installation", "doctor"),
 )

@@ -8,7 +8,9 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from ottla import __version__
@@ -66,8 +68,7 @@ def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
         log.warning("%s", warning)
     broker = Broker(home.settings)
     _start(broker, home)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: broker.ask_to_stop())
+    _on_signals(lambda *_: broker.ask_to_stop())
     gc.freeze()  # collections leave alone what the start made: with many partitions they would stop everybody
     failure = None
     try:
@@ -79,8 +80,14 @@ def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
         failure = f"{type(error).__name__}: {error}"
         raise
     finally:
+        _on_signals(signal.SIG_IGN)  # a second one must not kill a process that is on its way out
         home.withdraw(failure)
     return ExitCode.DONE
+
+
+def _on_signals(action: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, action)
 
 
 def _start(broker: Broker, home: BrokerHome) -> None:
@@ -134,7 +141,7 @@ def _announce(broker: Broker, home: BrokerHome) -> None:
         started_ms=broker.clock.wall_ms(),
         listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners},
         data=[str(directory.resolve()) for directory in home.settings.log_dirs],
-        http=None,
+        http=f"{broker.http.host}:{broker.http.port}" if broker.http else None,
     )
     home.announce(running)
     print_running(running, background=False)

@@ -79,3 +79,18 @@ the largest broker we build for.
 
 FETCH_BYTES_MAX = 55 * MIB
 """`fetch.max.bytes`, Kafka's default: one answer, whatever the client asks for."""
+
+HTTP_CONNECTIONS_MAX = 16
+"""Watchers at once; each has one request. A scraper uses one."""
+
+HTTP_REQUEST_BYTES_MAX = 8 * KIB
+"""The head of an HTTP request, as most servers have it; no body is taken."""
+
+HTTP_IDLE_MS_MAX = 30 * 1000
+"""A watcher that asks nothing makes room."""
+
+HTTP_TURN_US_MAX = 1_000
+"""Of a turn for all pages together: a scrape may take longer, produces and fetches may not."""
+
+DISK_USABLE_BYTES_LOW = 512 * MIB
+"""Below that a disk counts as full in the broker's health: half of a default segment, minutes at most."""

@@ -5,7 +5,7 @@ Only the owner thread counts, so nothing here locks. Readers take a `snapshot()`
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 HISTOGRAM_BUCKETS = 32  # powers of two of a microsecond: 1 µs to over an hour
 
@@ -59,6 +59,15 @@ class Registry:
 
     def gauge(self, name: str, read: Callable[[], float]) -> None:
         self._gauges[name] = read
+
+    def counters(self) -> dict[str, int]:
+        return {name: counter.value for name, counter in self._counters.items()}
+
+    def gauges(self) -> dict[str, float]:
+        return {name: read() for name, read in self._gauges.items()}
+
+    def histograms(self) -> Mapping[str, Histogram]:
+        return self._histograms
 
     def snapshot(self) -> dict[str, float]:
         values: dict[str, float] = {name: counter.value for name, counter in self._counters.items()}

@@ -9,6 +9,7 @@ from ottla.model.config_types import (
     STRING,
     Setting,
     at_least,
+    between,
     one_of,
 )
 from ottla.model.limits import (
@@ -109,6 +110,20 @@ _CONNECTIONS = (
         "How many connections may wait to be accepted; the operating system has a limit of its own "
         "(somaxconn).",
         at_least(1),
+    ),
+    Setting(
+        "ottla.http.port",
+        INT,
+        9308,
+        "The port of /metrics, /healthz and /readyz (9308 is kafka_exporter's). 0 takes a free one, -1 none. "
+        "When the default is taken, the broker says so and serves without.",
+        between(-1, 65_535),
+    ),
+    Setting(
+        "ottla.http.host",
+        STRING,
+        "127.0.0.1",
+        "The address of the same; whoever reaches it sees names of topics and how the broker does.",
     ),
     Setting(
         "max.connections",

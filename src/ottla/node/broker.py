@@ -19,19 +19,23 @@ from ottla.coordination.client import LocalCoordination
 from ottla.log.directory import LogDirectory
 from ottla.log.files import Files, Lock, SystemFiles
 from ottla.model.clock import Clock, SystemClock
+from ottla.model.configs import ConfigSource
 from ottla.model.errors import Refused
+from ottla.model.health import Health
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.settings import BrokerSettings, connection_limits
 from ottla.node.sync_rounds import SyncRounds
+from ottla.node.watching import Watching
 from ottla.node.workers import Workers
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
 from ottla.server.accepting import SocketOptions
 from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.http.application import HttpApplication, http_socket_options
 from ottla.server.kafka import KafkaApplication
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
@@ -61,7 +65,9 @@ class Broker:
         self.clock = clock or SystemClock()
         self.metrics = Registry()
         self.partitions = Partitions()
+        self.health = Health()
         self.listeners: list[Listener] = []  # as bound
+        self.http: Listener | None = None  # /metrics and its kin, as bound
         self._files = files or SystemFiles()
         self._failure: BaseException | None = None
         self._stop_asked = False
@@ -118,6 +124,7 @@ class Broker:
         self._services = self._make_services()
         self._open_listeners()
         self._housekeeping = self._make_housekeeping()
+        self._open_http()
         self._reactor.turn_hooks += [
             self._parking.settle,
             self._hosting.delete_doomed,
@@ -220,6 +227,26 @@ class Broker:
         advertised = self.settings.advertised_as_bound(ports, socket.getfqdn())
         endpoints = [EndPoint(each.name, each.host, each.port, each.security_protocol) for each in advertised]
         self._await(lambda done: self._controller.register_broker(endpoints, self.settings.rack, done))
+
+    def _open_http(self) -> None:
+        """For those who watch. Never a reason not to serve, unless it was asked for."""
+        config, name = self.settings.config, "ottla.http.port"
+        host, port = config.text("ottla.http.host"), config.integer(name)
+        watching = Watching(
+            self.health, self.metrics, self._controller, self.partitions, self._directories, self._files
+        )
+        if port < 0:
+            return
+        application = HttpApplication(watching.pages, self.clock, self._reactor.post)
+        try:
+            self.http = self._reactor.listen(
+                Listener("HTTP", host, port, "PLAINTEXT"), application, options=http_socket_options()
+            )
+        except OSError as error:
+            problem = f"cannot listen on {host}:{port} for /metrics: {error.strerror}; set {name}"
+            if name in config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
+                raise BrokerFailed(problem) from error
+            log.warning("%s", problem)
 
     def _fail(self, error: BaseException) -> None:
         """A sync failed: what the disk holds is not known any more, so nothing further is promised."""

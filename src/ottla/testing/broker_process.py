@@ -43,6 +43,7 @@ class BrokerProcess:
         self._env = {**os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
         self._listeners: dict[str, str] = {}
+        self.http: str | None = None  # host:port of /metrics, /healthz and /readyz
 
     # -- the broker ----------------------------------------------------------------------------------------
 
@@ -87,11 +88,12 @@ class BrokerProcess:
                 self.kill()
                 raise BrokerDied(f"the broker was not ready in {timeout_seconds} s:\n{self.output()}")
             time.sleep(_POLL_SECONDS)
-        self._listeners = json.loads(ready_file.read_text())["listeners"]
+        ready = json.loads(ready_file.read_text())
+        self._listeners, self.http = ready["listeners"], ready["http"]
         return self
 
     def _command(self) -> list[str]:
-        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", **self.settings}
+        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "ottla.http.port": "0", **self.settings}
         if self._listeners and "listeners" not in self.settings:
             settings["listeners"] = f"PLAINTEXT://{self.bootstrap}"  # clients find it again after a restart
         command = [sys.executable, "-m", "ottla", "up", "--data", str(self.data_dir)]

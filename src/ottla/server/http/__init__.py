@@ -1,0 +1,1 @@
+"""A little HTTP on the reactor for those who watch a broker: pages by path, everything bounded."""
