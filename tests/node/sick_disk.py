@@ -15,6 +15,7 @@ from ottla.log.filesystem_sync import FilesystemSync
 class SickFiles(SystemFiles):
     def __init__(self) -> None:
         self.failing: dict[str, str] = {}  # operation ("sync", "append", "rename", …) to a pattern of paths
+        self.error = errno.EIO  # what they fail with
         self.failed: list[tuple[str, str]] = []  # what failed, in order
         self.held = threading.Event()  # syncs of `held_paths` wait while it is cleared
         self.held.set()
@@ -27,7 +28,7 @@ class SickFiles(SystemFiles):
         pattern = self.failing.get(operation)
         if pattern is not None and fnmatch(path, pattern):
             self.failed.append((operation, path))
-            raise OSError(errno.EIO, "the disk is sick", path)
+            raise OSError(self.error, "the disk is sick", path)
 
     def create(self, path: str) -> SystemFile:
         self.check("create", path)

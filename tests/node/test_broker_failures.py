@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 from pathlib import Path
 
@@ -164,6 +165,7 @@ def test_a_full_disk_refuses_the_write_and_takes_the_next(tmp_path: Path) -> Non
     with running_broker(tmp_path, files=disk) as running, WireClient(running.bootstrap) as client:
         topic = create_topic(client)
         append(client, topic, b"before")
+        disk.error = errno.ENOSPC
         disk.failing["append"] = "*.log"
         answer = produce(client, topic, batch_of(b"lost"))
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -184,12 +186,17 @@ def test_a_partition_whose_files_cannot_be_made_does_not_end_the_broker(
         client.call(CreateTopicsRequest([CreatableTopic("unlucky", 3, 1)]), 7)
         append(client, "unlucky", b"v", partition=2)
         refused = produce(client, "unlucky", batch_of(b"v"), partition=1)
-        assert refused.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "its files cannot be made" in (refused.error_message or "")
         append(client, other, b"v")
-    # A restart tries again.
-    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        running.on_owner(running.broker._hosting.retry_unmade)
+        assert running.metric("partitions.offline") == 1
+        disk.failing.clear()
+        running.on_owner(running.broker._hosting.retry_unmade)
         append(client, "unlucky", b"v", partition=1)
-        assert end_offset(client, "unlucky", 2) == 1
+        assert running.metric("partitions.offline") == 0
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        assert end_offset(client, "unlucky", 1) == end_offset(client, "unlucky", 2) == 1
 
 
 def test_files_that_cannot_be_removed_do_not_keep_a_topic_from_being_deleted(tmp_path: Path) -> None:
@@ -214,7 +221,7 @@ def test_a_partition_that_cannot_be_read_stays_offline_until_its_topic_is_delete
     log_file = tmp_path / "log" / f"{topic}-0" / "00000000000000000000.log"
     log_file.rename(log_file.with_suffix(".lost"))
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
-        assert produce(client, topic, batch_of(b"w")).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert produce(client, topic, batch_of(b"w")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert end_offset(client, topic, 1) == 1
         delete_topic(client, topic)
         create_topic(client, topic)

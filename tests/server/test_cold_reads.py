@@ -70,18 +70,20 @@ def test_a_reader_that_leaves_meanwhile_is_forgotten(running: InProcessBroker, d
         assert values_in(data) == [b"v"]
 
 
-def test_data_that_cannot_be_read_costs_its_reader_the_connection_and_nobody_else(
+def test_data_that_cannot_be_read_takes_its_partition_offline_and_nobody_else(
     running: InProcessBroker, disk: SickFiles
 ) -> None:
     with WireClient(running.bootstrap) as client, WireClient(running.bootstrap) as reader:
-        topic = create_topic(client)
+        topic, other = create_topic(client), create_topic(client)
         append(client, topic, b"v")
-        disk.failing["pread"] = "*.log"
+        append(client, other, b"w")
+        disk.failing["pread"] = f"*/{topic}-0/*.log"
         reader.send(fetch_request(topic, at(0)), 12)
-        assert reader.is_closed_by_peer()
-        disk.failing.clear()
+        assert reader.is_closed_by_peer()  # the answer had begun
         (data,) = fetch(client, topic, at(0))
-        assert values_in(data) == [b"v"]
+        assert data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        (data,) = fetch(client, other, at(0))
+        assert values_in(data) == [b"w"]
 
 
 def test_data_that_was_just_written_is_warm(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ opened is set aside in `failed`; the others serve.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -46,7 +47,7 @@ class LogDirectory:
         self.path = os.path.abspath(path)
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.topic_ids: dict[TopicPartition, TopicId] = {}  # of the logs, from partition.metadata
-        self.failed: dict[TopicPartition, Exception] = {}  # logs that could not be opened
+        self.failed: dict[TopicPartition, Exception] = {}  # logs that could not be opened, or failed later
         self._files = files
         files.make_directories(self.path)
         self._lock: Lock = files.lock(self._file(LOCK))
@@ -151,10 +152,17 @@ class LogDirectory:
             # Left from a deleted topic of that name; a crash must not measure the new log by it.
             self.begin_checkpoint().run()
         directory = self._file(str(partition))
+        if self._files.exists(directory):
+            self._files.remove_tree(directory)  # what a creation that failed has left
         self._files.make_directory(directory)
-        metadata = self._storage.pool.existing(os.path.join(directory, checkpoints.PARTITION_METADATA))
-        self._files.write_new(metadata.path, checkpoints.encode_partition_metadata(topic_id)).close()
-        log = create_log(self._storage, directory, partition, config, metadata, now_ms)
+        try:
+            metadata = self._storage.pool.existing(os.path.join(directory, checkpoints.PARTITION_METADATA))
+            self._files.write_new(metadata.path, checkpoints.encode_partition_metadata(topic_id)).close()
+            log = create_log(self._storage, directory, partition, config, metadata, now_ms)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._files.remove_tree(directory)
+            raise
         self.logs[partition] = log
         self.topic_ids[partition] = topic_id
         return log
@@ -163,6 +171,11 @@ class LogDirectory:
         path = os.path.join(self._file(str(partition)), checkpoints.PARTITION_METADATA)
         self._files.write_atomically(path, checkpoints.encode_partition_metadata(topic_id))
         self.topic_ids[partition] = topic_id
+
+    def set_aside(self, partition: TopicPartition, error: Exception) -> None:
+        """The log is not to be trusted any more: it is not touched again, and a person must look at it."""
+        self.logs.pop(partition).close()
+        self.failed[partition] = error
 
     def delete(self, partition: TopicPartition, now_ms: int, delay_ms: int) -> None:
         """Rename the partition's directory out of sight now and remove it later.
@@ -245,7 +258,7 @@ class LogDirectory:
                 log.drop_before(start_offset, now_ms)
 
     def _of_failed(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What is known of logs that could not be opened stays known."""
+        """What is known of logs that failed stays known."""
         return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
 
     def _encoded(self, name: str, offsets: Mapping[TopicPartition, int]) -> tuple[str, bytes]:
@@ -304,6 +317,7 @@ class LogDirectory:
         everything = flusher.next_round()
         if everything is not None:
             everything.run()
+            everything.raise_failure()
             flusher.finish(everything)
 
     def _file(self, name: str) -> str:

@@ -7,6 +7,8 @@ are synced one after the other; for many, where the filesystem can be synced as 
 
 from __future__ import annotations
 
+import os
+
 from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.partition_log import PartitionLog
 from ottla.log.sync_ticket import SyncTicket
@@ -18,20 +20,40 @@ FILES_ONE_BY_ONE_MAX = 2
 class Round:
     """Everything that was dirty when it began."""
 
-    __slots__ = ("tickets",)
+    __slots__ = ("failures", "tickets")
 
     def __init__(self, tickets: list[tuple[PartitionLog, SyncTicket]]) -> None:
         self.tickets = tickets
+        self.failures: dict[str, OSError] = {}  # by log directory: nothing in it is synced ever again
 
     def run(self) -> None:
-        """In a worker thread. OSError: the disk did not take it; the broker stops and must not try again."""
-        by_filesystem: dict[FilesystemSync | None, list[SyncTicket]] = {}
-        for _, ticket in self.tickets:
-            by_filesystem.setdefault(ticket.whole, []).append(ticket)
-        for whole, tickets in by_filesystem.items():
-            if whole is None or not _sync_whole(whole, tickets):
-                for ticket in tickets:
+        """In a worker thread. What the disk does not take is in `failures` then, and must not be tried again:
+        the kernel has dropped the pages and would say that all is well.
+        """
+        by_filesystem: dict[FilesystemSync | None, list[tuple[PartitionLog, SyncTicket]]] = {}
+        for log, ticket in self.tickets:
+            by_filesystem.setdefault(ticket.whole, []).append((log, ticket))
+        for whole, logs in by_filesystem.items():
+            if whole is None or not _sync_whole(whole, [ticket for _, ticket in logs]):
+                self._sync_one_by_one(logs)
+
+    def _sync_one_by_one(self, logs: list[tuple[PartitionLog, SyncTicket]]) -> None:
+        for log, ticket in logs:
+            directory = _log_directory(log)
+            if directory not in self.failures:
+                try:
                     ticket.run()
+                except OSError as error:
+                    self.failures[directory] = error
+
+    def raise_failure(self) -> None:
+        """For who has one directory only."""
+        for error in self.failures.values():
+            raise error
+
+
+def _log_directory(log: PartitionLog) -> str:
+    return os.path.dirname(log.directory)
 
 
 def _sync_whole(whole: FilesystemSync, tickets: list[SyncTicket]) -> bool:
@@ -84,4 +106,8 @@ class Flusher:
         """The round has run: the logs whose synced offset moved."""
         assert done is self._round
         self._round = None
-        return [log for log, ticket in done.tickets if log.finish_sync(ticket)]
+        return [
+            log
+            for log, ticket in done.tickets
+            if _log_directory(log) not in done.failures and log.finish_sync(ticket)
+        ]

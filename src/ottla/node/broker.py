@@ -16,6 +16,7 @@ from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.znode_formats import EndPoint
 from ottla.coordination.client import LocalCoordination
+from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
 from ottla.log.files import Files, Lock, SystemFiles
 from ottla.model.clock import Clock, SystemClock
@@ -73,7 +74,7 @@ class Broker:
         self._stop_asked = False
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._lock: Lock | None = None  # of the coordination directory
-        self._directories: list[LogDirectory] = []
+        self._directories = LogDirectories()
         self._socket_options = _socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
@@ -111,10 +112,12 @@ class Broker:
             self.clock,
             self.metrics,
             self._fail,
+            self._fail_directory,
         )
         self._hosting = Hosting(
             self._controller, self.partitions, self._directories, self._rounds, self._parking, self.clock
         )
+        self._reactor.file_failed = self._hosting.file_failed
         self._open_directories()
         if not all(directory.was_clean for directory in self._directories):
             self._await(self._controller.raise_leader_epochs)
@@ -133,6 +136,8 @@ class Broker:
         ]
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
+        self.metrics.gauge("partitions.offline", lambda: len(self.partitions.offline))
+        self.metrics.gauge("log.directories.offline", lambda: len(self._directories.failed))
         log.info(
             "broker %d serves %d partitions on %s",
             self.settings.node_id,
@@ -162,18 +167,17 @@ class Broker:
             raise BrokerFailed(outcome[0].text)
 
     def _open_directories(self) -> None:
-        image = self._controller.image
-        for path in self.settings.log_dirs:
-            self._directories.append(
-                LogDirectory(
-                    str(path),
-                    self._files,
-                    cluster_id=image.cluster_id,
-                    node_id=self.settings.node_id,
-                    config_of=self._hosting.config_of,
-                    now_ms=self.clock.wall_ms(),
-                )
+        def open_one(path: str) -> LogDirectory:
+            return LogDirectory(
+                path,
+                self._files,
+                cluster_id=self._controller.image.cluster_id,
+                node_id=self.settings.node_id,
+                config_of=self._hosting.config_of,
+                now_ms=self.clock.wall_ms(),
             )
+
+        self._directories.open_all(map(str, self.settings.log_dirs), open_one)
 
     def _follow(self, change: Change) -> None:
         if isinstance(change, BrokerConfigChanged):
@@ -253,6 +257,14 @@ class Broker:
         log.critical("the disk did not take what was written: %s", error)
         self._failure = self._failure or error
         self._reactor.stop()
+
+    def _fail_directory(self, path: str, error: OSError) -> None:
+        """The others survive the loss of one; without the last there is no broker."""
+        for directory in self._directories:
+            if directory.path == path and len(self._directories) > 1:
+                self._hosting.directory_failed(directory, error)
+                return
+        self._fail(error)
 
     # -- running and stopping ------------------------------------------------------------------------------
 

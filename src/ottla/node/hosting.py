@@ -1,12 +1,13 @@
 """The partitions this broker holds, kept in step with the cluster: logs are made, reconfigured and deleted.
 
-Follows the controller's changes after they are durable. A partition whose files cannot be read or made stays
-offline; the others serve.
+Follows the controller's changes after they are durable. A partition whose files cannot be read, written or
+made goes offline, and so do all partitions of a directory that fails; the others serve.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 
 from ottla.controller.changes import (
     BrokerConfigChanged,
@@ -19,15 +20,17 @@ from ottla.controller.changes import (
 )
 from ottla.controller.cluster import TopicImage
 from ottla.controller.controller import Controller
+from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
 from ottla.model.configs import BrokerConfig, TopicConfig, stored_topic_config
+from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 from ottla.node.sync_rounds import SyncRounds
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
-from ottla.replica.partitions import Partitions
+from ottla.replica.partitions import OfflinePartition, Partitions
 from ottla.server.parking import Parking, ParkingKey
 
 log = logging.getLogger(__name__)
@@ -38,7 +41,7 @@ class Hosting:
         self,
         controller: Controller,
         partitions: Partitions,
-        directories: list[LogDirectory],
+        directories: LogDirectories,
         rounds: SyncRounds,
         parking: Parking,
         clock: Clock,
@@ -64,14 +67,14 @@ class Hosting:
                     log.info("%s is left from a deleted topic and is removed", place)
                     self._delete_log(directory, place)
         for topic in list(image.topics.values()):
-            self._host(topic, 0)
+            self._host(topic, 0, is_new=False)
 
     def follow(self, change: Change) -> None:
         match change:
             case TopicCreated(topic):
-                self._host(topic, 0)
+                self._host(topic, 0, is_new=True)
             case PartitionsAdded(topic, first_partition):
-                self._host(topic, first_partition)
+                self._host(topic, first_partition, is_new=True)
             case TopicDeleted(topic):
                 self._drop(topic)
             case TopicConfigChanged(topic):
@@ -87,26 +90,49 @@ class Hosting:
             case _:
                 pass
 
-    def _host(self, topic: TopicImage, first: int) -> None:
+    def _host(self, topic: TopicImage, first: int, *, is_new: bool) -> None:
         config = self.config_of(topic.name)
         for index in range(first, len(topic.partitions)):
-            image = topic.partitions[index]
-            if self._controller.broker_id not in image.replicas:
-                continue
-            place = TopicPartition(topic.name, index)
-            try:
-                partition_log = self._find_log(place, topic) or self._create_log(place, topic, config)
-            except OSError as error:
-                log.error("%s stays offline, its files cannot be made: %s", place, error)
-                continue
+            if self._controller.broker_id in topic.partitions[index].replicas:
+                self._host_one(topic, index, config, is_new)
+
+    def _host_one(self, topic: TopicImage, index: int, config: TopicConfig, is_new: bool) -> None:
+        place = TopicPartition(topic.name, index)
+        try:
+            partition_log = self._find_log(place, topic)
             if partition_log is None:
-                continue
-            partition = Partition(
-                topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled
-            )
-            partition.in_sync_count = len(image.isr)
-            partition.replica_count = len(image.replicas)
-            self._partitions.add(partition)
+                problem = self._whereabouts(place, is_new)
+                if problem is not None:
+                    self._set_offline(OfflinePartition(topic.name, topic.id, index, problem))
+                    return
+                partition_log = self._create_log(place, topic, config)
+        except OSError as error:
+            reason = f"its files cannot be made: {error}"
+            self._set_offline(OfflinePartition(topic.name, topic.id, index, reason, is_unmade=True))
+            return
+        image = topic.partitions[index]
+        partition = Partition(topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled)
+        partition.in_sync_count = len(image.isr)
+        partition.replica_count = len(image.replicas)
+        self._partitions.add(partition)
+
+    def _whereabouts(self, place: TopicPartition, is_new: bool) -> str | None:
+        """Why nothing may be made for a partition that has no log here; None: it may."""
+        for directory in self._directories:
+            if place in directory.failed:
+                return str(directory.failed[place])  # a person must look, and nothing replaces it
+        if not is_new and self._directories.failed:
+            return f"its files may be in a directory that failed ({', '.join(self._directories.failed)})"
+        return None
+
+    def retry_unmade(self) -> None:
+        """Now and then: what could not be made, because the disk was full or sick, may be possible now."""
+        for offline in self._partitions.offline:
+            topic = self._controller.image.topics.get(offline.topic)
+            if offline.is_unmade and topic is not None and topic.id == offline.topic_id:
+                self._host_one(topic, offline.index, self.config_of(offline.topic), is_new=True)
+                if not self._partitions.is_offline(offline.topic, offline.index):
+                    log.info("%s is online now", offline)
 
     @property
     def config(self) -> BrokerConfig:
@@ -140,29 +166,33 @@ class Hosting:
                 return directory.logs[place]
         return None
 
-    def _create_log(
-        self, place: TopicPartition, topic: TopicImage, config: TopicConfig
-    ) -> PartitionLog | None:
+    def _create_log(self, place: TopicPartition, topic: TopicImage, config: TopicConfig) -> PartitionLog:
         now_ms = self._clock.wall_ms()
         for directory in self._directories:
-            if place in directory.failed:
-                return None  # it is there, but cannot be read: a person must look, and nothing replaces it
             if place in directory.logs and place not in directory.topic_ids:
                 return directory.create(place, topic.id, config, now_ms)  # found without an id: it is ours
             if place in directory.logs:
                 self._rounds.wait_for_logs()  # of the topic's earlier life, perhaps being synced right now
                 self._delete_log(directory, place)
-        directory = min(self._directories, key=lambda each: len(each.logs))
-        created = directory.create(place, topic.id, config, now_ms)
-        self._flusher.mark_dirty(created)
-        return created
+        problem: OSError | None = None
+        for directory in self._directories.by_emptiness():
+            try:
+                created = directory.create(place, topic.id, config, now_ms)
+            except OSError as error:
+                problem = problem or error
+                continue
+            self._flusher.mark_dirty(created)
+            return created
+        raise problem or OSError("no log directory is left")
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
             place = TopicPartition(topic.name, index)
             for directory in self._directories:
                 if place in directory.failed:
+                    self._rounds.wait_for_logs()
                     self._delete_log(directory, place)
+            self._partitions.forget_offline(topic.name, index)
             partition = self._partitions.remove(topic.id, index)
             if partition is None:
                 continue
@@ -193,6 +223,36 @@ class Hosting:
 
     # -- what happens in partitions --------------------------------------------------------------------------
 
+    def _set_offline(self, offline: OfflinePartition) -> None:
+        if offline not in self._partitions.offline:
+            log.error("%s is offline: %s", offline, offline.reason)
+        self._partitions.set_offline(offline)
+
+    def _take_offline(self, partition: Partition) -> None:
+        """Its files failed while it was served."""
+        assert partition.unavailable is not None
+        reason = partition.unavailable.text
+        self._set_offline(OfflinePartition(partition.topic, partition.topic_id, partition.index, reason))
+        self._flusher.forget(partition.log)
+        place = partition.log.topic_partition
+        for directory in self._directories:
+            if directory.logs.get(place) is partition.log:
+                directory.set_aside(place, CorruptData(reason))
+        self._parking.notify_gone(partition.topic_id, partition.index)
+
+    def file_failed(self, path: str, error: BaseException) -> None:
+        """A file could not be read outside of any request's handling: its partition goes offline."""
+        for partition in list(self._partitions):
+            if partition.log.directory == os.path.dirname(path):
+                partition.go_offline(f"{path}: {error}")
+
+    def directory_failed(self, directory: LogDirectory, error: BaseException) -> None:
+        """All its partitions go offline; the caller sees to what happens when it was the last."""
+        self._directories.fail(directory, error)
+        for partition in list(self._partitions):
+            if directory.logs.get(partition.log.topic_partition) is partition.log:
+                partition.go_offline(f"its directory failed: {error}")
+
     def _signalled(self, partition: Partition, event: Event) -> None:
         self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
         if event is Event.LOG_START:
@@ -201,6 +261,8 @@ class Hosting:
             self.changed_since_checkpoint = True
             if partition.log.durable or partition.log.sync_is_due(self._clock.monotonic_ms()):
                 self._flusher.mark_dirty(partition.log)
+        elif event is Event.STORAGE_FAILURE:
+            self._take_offline(partition)
 
     def high_watermarks(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
 from ottla.log.flusher import Flusher
 from ottla.model.clock import Clock
@@ -27,7 +28,7 @@ class Housekeeping:
         clock: Clock,
         hosting: Hosting,
         partitions: Partitions,
-        directories: list[LogDirectory],
+        directories: LogDirectories,
         flusher: Flusher,
         syncer: Workers,
         remover: Workers,
@@ -47,6 +48,7 @@ class Housekeeping:
 
     def _run(self) -> None:
         self._set_timer()
+        self._hosting.retry_unmade()
         self._look_after(list(self._partitions), 0)
         for directory in self._directories:
             try:
@@ -66,10 +68,10 @@ class Housekeeping:
     def _look_after(self, partitions: list[Partition], first: int) -> None:
         for partition in partitions[first : first + _SLICE]:
             try:
-                if not partition.deleted:
+                if partition.unavailable is None:
                     self._look_after_one(partition)
             except (OSError, CorruptData) as error:
-                log.error("%s: retention has to wait: %s", partition, error)
+                partition.storage_refusal(error)
         if first + _SLICE < len(partitions):
             self._reactor.post(lambda: self._look_after(partitions, first + _SLICE))
 

@@ -89,7 +89,7 @@ class MetricsPage:
     def _cluster(self) -> str:
         image = self._controller.image
         states = [state for topic in image.topics.values() for state in topic.partitions]
-        offline = sum(state.leader == NO_LEADER for state in states)
+        offline = sum(state.leader == NO_LEADER for state in states) + len(self._partitions.offline)
         return "".join(
             (
                 _gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
@@ -128,7 +128,7 @@ class MetricsPage:
                 _gauge(
                     "kafka_server_replicamanager_offlinereplicacount",
                     "Partitions whose files cannot be used.",
-                    sum(each.storage_error is not None for each in self._partitions),
+                    len(self._partitions.offline),
                 ),
                 _gauge(
                     "kafka_server_socket_server_metrics_connection_count",

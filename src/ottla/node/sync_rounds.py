@@ -2,7 +2,8 @@
 
 Two workers, so that a slow sync of data does not hold up the deletion of a topic. `start` runs in every turn
 and never waits. What became durable moves the high watermarks and frees answers back on the owner's thread. A
-sync that fails ends the broker: nothing is known of the disk any more.
+log directory whose sync fails is done for, and so is the broker when it was the last one, or when the znode
+log fails: nothing is known of that disk any more.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class SyncRounds:
         clock: Clock,
         metrics: Registry,
         fail: Callable[[BaseException], None],
+        fail_directory: Callable[[str, OSError], None],
     ) -> None:
         self.flusher = Flusher()
         self._coordination = coordination
@@ -37,6 +39,7 @@ class SyncRounds:
         self._coordination_worker = coordination_worker
         self._clock = clock
         self._fail = fail
+        self._fail_directory = fail_directory  # by its path
         self._coordination_syncs = False  # a round of the znode log is under way
         self._logs_idle = threading.Event()  # set while no round of the logs is running
         self._logs_idle.set()
@@ -80,6 +83,8 @@ class SyncRounds:
                 partition = self._partitions.of_log(synced)
                 if partition is not None:
                     partition.advance()
+            for path, failure in sync_round.failures.items():
+                self._fail_directory(path, failure)
 
         self._log_worker(run, finished)
 

@@ -10,7 +10,7 @@ import json
 from http import HTTPStatus
 
 from ottla.controller.controller import Controller
-from ottla.log.directory import LogDirectory
+from ottla.log.directories import LogDirectories
 from ottla.log.files import Files
 from ottla.model.health import Health
 from ottla.model.limits import DISK_USABLE_BYTES_LOW
@@ -31,7 +31,7 @@ class Watching:
         metrics: Registry,
         controller: Controller,
         partitions: Partitions,
-        directories: list[LogDirectory],
+        directories: LogDirectories,
         files: Files,
     ) -> None:
         self._health = health
@@ -40,6 +40,7 @@ class Watching:
         self._files = files
         self._metrics_page = MetricsPage(metrics, health, controller, partitions)
         health.add("partitions", self._offline_partitions)
+        health.add("directories", self._failed_directories)
         health.add("disk", self._full_disks)
 
     @property
@@ -61,11 +62,15 @@ class Watching:
         return Page(["ready\n"], HTTPStatus.OK)
 
     def _offline_partitions(self) -> str | None:
-        offline = [str(partition) for partition in self._partitions if partition.storage_error is not None]
+        offline = self._partitions.offline
         if not offline:
             return None
-        shown = ", ".join(offline[:_NAMES_SHOWN_MAX]) + (", …" if len(offline) > _NAMES_SHOWN_MAX else "")
-        return f"{len(offline)} cannot be read or written: {shown}; the log has the reasons"
+        shown = "; ".join(f"{each}: {each.reason}" for each in offline[:_NAMES_SHOWN_MAX])
+        return f"{len(offline)} offline: {shown}" + ("; …" if len(offline) > _NAMES_SHOWN_MAX else "")
+
+    def _failed_directories(self) -> str | None:
+        failed = [f"{path} failed: {reason}" for path, reason in self._directories.failed.items()]
+        return "; ".join(failed) + "; repair the disk, then restart the broker" if failed else None
 
     def _full_disks(self) -> str | None:
         for directory in self._directories:

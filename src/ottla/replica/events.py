@@ -12,3 +12,4 @@ class Event(IntEnum):
     LOG_START = 3  # DeleteRecords or retention moved the start
     LEADERSHIP = 4  # this broker began or ceased to lead
     DELETION = 5  # the topic is gone
+    STORAGE_FAILURE = 6  # its files are not to be trusted any more

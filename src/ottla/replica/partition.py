@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from ottla.log.disk_errors import is_passing
 from ottla.log.partition_log import AppendResult, PartitionLog
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
@@ -39,8 +40,8 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 
 class Partition:
     __slots__ = (
-        "_high_watermark", "_signal", "config", "deleted", "in_sync_count", "index", "leader_epoch", "log",
-        "replica_count", "rules", "storage_error", "topic", "topic_id",
+        "_high_watermark", "_signal", "config", "in_sync_count", "index", "leader_epoch", "log",
+        "replica_count", "rules", "storage_error", "topic", "topic_id", "unavailable",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +55,8 @@ class Partition:
         self.in_sync_count = 1  # replicas that hold everything up to the high watermark, this one included
         self.replica_count = 1  # in sync or not
         self.storage_error: str | None = None  # what its files failed with last
-        self.deleted = False  # the topic is gone; parked requests that still hold us must fail
+        # Once the topic is gone or its files failed: what parked requests that still hold us are answered.
+        self.unavailable: Refused | None = None
         self._signal = signal  # tells whoever waits what happened here
         self._high_watermark = log.log_start_offset
         self.set_config(log.config)
@@ -153,14 +155,25 @@ class Partition:
         )
 
     def storage_refusal(self, error: Exception) -> Refused:
-        """Its files cannot be read or written: this partition answers so, logged once; the others serve."""
+        """The answer to who wanted to use its files. Trouble that does not pass takes the partition offline;
+        a full disk does not, and is logged once.
+        """
         text = f"{self}: {error}"
-        if text != self.storage_error:
+        if not is_passing(error):
+            self.go_offline(text)
+        elif text != self.storage_error:
             self.storage_error = text
             log.error("%s", text)
         return Refused(ErrorCode.KAFKA_STORAGE_ERROR, text)
 
+    def go_offline(self, reason: str) -> None:
+        """Its files are not to be trusted any more. What waits here fails now; the broker goes on."""
+        if self.unavailable is None:
+            self.unavailable = Refused(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+            self.storage_error = reason
+            self._signal(self, Event.STORAGE_FAILURE)
+
     def gone(self) -> None:
         """The topic was deleted: what waits here fails now."""
-        self.deleted = True
+        self.unavailable = Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
         self._signal(self, Event.DELETION)

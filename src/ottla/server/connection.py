@@ -41,6 +41,10 @@ class PeerGone(Exception):
 class RecordsUnreadable(Exception):
     """The peer cannot be sent what it was promised: the disk does not give it."""
 
+    def __init__(self, file_range: FileRange, reason: str) -> None:
+        super().__init__(reason)
+        self.path = file_range.handle.name
+
 
 class PendingAnswer(Protocol):
     """A request's place in the order of answers. `chunks` is None until the answer is known."""
@@ -284,7 +288,9 @@ class Connection:
             pass
         except OSError as error:
             reason = error.strerror or str(error)
-            raise (RecordsUnreadable if error.errno == errno.EIO else PeerGone)(reason) from None
+            if error.errno == errno.EIO and isinstance(out[0], FileRange):
+                raise RecordsUnreadable(out[0], reason) from None
+            raise PeerGone(reason) from None
         return self.cold
 
     def _send_bytes(self) -> int:
@@ -334,7 +340,7 @@ class Connection:
         else:
             sent = self.socket.send(chunk.handle.pread(min(left, _COPY_BYTES), position))
         if sent == 0:
-            raise RecordsUnreadable(f"{chunk.handle.name} ends before position {position}")
+            raise RecordsUnreadable(chunk, f"{chunk.handle.name} ends before position {position}")
         self._file_sent += sent
         if self._file_sent == chunk.size:
             self._out.popleft()

@@ -45,6 +45,7 @@ class Reactor:
         self.clock = clock
         self.timers = Timers()
         self.offload: Offload = run_at_once  # how cold data is read
+        self.file_failed: Callable[[str, BaseException], None] = lambda *_: None  # hears of unreadable ones
         self.turn_hooks: list[
             Callable[[], None]
         ] = []  # run after the frames of each turn, before answers leave
@@ -276,7 +277,7 @@ class Reactor:
                 self._close(connection)
                 continue
             except RecordsUnreadable as problem:
-                self._drop_unreadable(connection, problem)
+                self._drop_unreadable(connection, problem.path, problem)
                 continue
             connection.last_active_ms = self._now_ms
             if cold is not None:
@@ -293,16 +294,17 @@ class Reactor:
             if connection.closed:
                 return
             if error is not None:
-                self._drop_unreadable(connection, error)
+                self._drop_unreadable(connection, cold.handle.name, error)
             else:
                 connection.warmed()
                 self._wake(connection)
 
         self.offload(lambda: warm([cold]), read)
 
-    def _drop_unreadable(self, connection: Connection, error: BaseException) -> None:
+    def _drop_unreadable(self, connection: Connection, path: str, error: BaseException) -> None:
         """The answer was begun, so there is no other way to tell; the next fetch gets the error itself."""
         self.drop(connection, f"the records it asked for cannot be read: {error}")
+        self.file_failed(path, error)
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
-from ottla.log.directory import LogDirectory
+from ottla.log.directories import LogDirectories
 from ottla.model.clock import Clock
 from ottla.model.configs import BrokerConfig
 from ottla.model.listeners import Listener
@@ -30,7 +30,7 @@ class Services:
     reactor: Reactor
     parking: Parking
     partitions: Partitions
-    directories: list[LogDirectory]
+    directories: LogDirectories
     controller: Controller
     authorizer: Authorizer
     quotas: Quotas

@@ -37,7 +37,7 @@ def answer_when_visible(
         return respond()
 
     def attempt() -> bool:
-        if any(each.high_watermark < end and not each.deleted for each, end in wanted.items()):
+        if any(each.high_watermark < end and each.unavailable is None for each, end in wanted.items()):
             return False
         finish()
         return True

@@ -55,7 +55,7 @@ def _trim(
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = services.partitions.named(topic, asked.partition_index)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise services.partitions.missing(topic, asked.partition_index)
     if not partition.config.cleanup_delete:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only; its records cannot be trimmed")
     return partition.delete_records(asked.offset)

@@ -1,4 +1,8 @@
-"""DescribeLogDirs 1-4: which partitions lie in which log directory, how large, and how much room is left."""
+"""DescribeLogDirs 1-4: which partitions lie in which log directory, how large, and how much room is left.
+
+A directory that failed is told with KAFKA_STORAGE_ERROR. A partition that is offline in a directory that
+works has no size and the lag -1, which Kafka gives for logs that are not in use.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +24,8 @@ from ottla.server.exchange import Exchange
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
+_NOT_IN_USE = -1
+
 
 def handle(exchange: Exchange[DescribeLogDirsRequest], services: Services) -> DescribeLogDirsResponse:
     if not exchange.may(CLUSTER_NAME):
@@ -29,7 +35,13 @@ def handle(exchange: Exchange[DescribeLogDirsRequest], services: Services) -> De
         None if asked is None else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
     return DescribeLogDirsResponse(
-        results=[_describe(directory, services, wanted) for directory in services.directories]
+        results=[
+            *(_describe(directory, services, wanted) for directory in services.directories),
+            *(
+                DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
+                for path in services.directories.failed
+            ),
+        ]
     )
 
 
@@ -43,6 +55,9 @@ def _describe(
         if wanted is None or (partition.topic, partition.index) in wanted:
             described = DescribeLogDirsPartition(partition.index, partition.log.size_bytes)
             topics.setdefault(partition.topic, []).append(described)
+    for topic, index in directory.failed:
+        if wanted is None or (topic, index) in wanted:
+            topics.setdefault(topic, []).append(DescribeLogDirsPartition(index, 0, _NOT_IN_USE))
     total_bytes, usable_bytes = directory.space()
     return DescribeLogDirsResult(
         log_dir=directory.path,

@@ -22,6 +22,7 @@ from ottla.protocol.messages.describe_topic_partitions import (
 )
 from ottla.security.authorizer import ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.leadership import leadership
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -86,22 +87,24 @@ def _topic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE
-                if topic.partitions[index].leader >= 0
-                else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=index,
-                leader_id=topic.partitions[index].leader,
-                leader_epoch=topic.partitions[index].leader_epoch,
-                replica_nodes=topic.partitions[index].replicas,
-                isr_nodes=topic.partitions[index].isr,
-                eligible_leader_replicas=(),  # null makes the Java AdminClient stumble
-                last_known_elr=(),
-            )
-            for index in indexes
-        ],
+        partitions=[_partition(services, topic, index) for index in indexes],
         topic_authorized_operations=services.operations_allowed(
             exchange.connection, ResourceType.TOPIC, topic.name
         ),
+    )
+
+
+def _partition(services: Services, topic: TopicImage, index: int) -> DescribeTopicPartitionsResponsePartition:
+    partition = topic.partitions[index]
+    error, leader, offline = leadership(services, topic, index, partition)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        eligible_leader_replicas=(),  # null makes the Java AdminClient stumble
+        last_known_elr=(),
+        offline_replicas=offline,
     )

@@ -145,7 +145,7 @@ def _find(exchange: Exchange[FetchRequest], followed: Followed, services: Servic
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise services.partitions.missing(name, followed.index)
     if max(exchange.request.replica_id, exchange.request.replica_state.replica_id) >= 0:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has no such follower")
     return partition

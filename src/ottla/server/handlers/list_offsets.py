@@ -98,7 +98,7 @@ def _find_without_waiting(
     for _ in range(_COLD_PIECES_MAX):
         partition = services.partitions.named(topic, asked.partition_index)
         if partition is None:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise services.partitions.missing(topic, asked.partition_index)
         try:
             with partition.log.without_waiting:
                 return _find(exchange, partition, asked)

@@ -4,6 +4,7 @@
 - From 10 on topics carry ids, from 12 on they can be asked for by id.
 - A topic that is missing is created when the client (4+) and `auto.create.topics.enable` allow it; the answer
   waits for that, so the client need not ask again.
+- A partition whose files cannot be used has no leader: LEADER_NOT_AVAILABLE, this broker among the offline.
 - Topics the peer may not describe are left out of a list of all, and refused by name otherwise.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ottla.controller.cluster import TopicImage
+from ottla.controller.cluster import PartitionImage, TopicImage
 from ottla.controller.topics import TopicResult, TopicSpec
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import TOPICS_AUTO_CREATED_PER_REQUEST
@@ -28,6 +29,7 @@ from ottla.protocol.messages.metadata import (
 )
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.leadership import leadership
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -150,15 +152,22 @@ def _topic(
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=index,
-                leader_id=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-            )
-            for index, partition in enumerate(topic.partitions)
+            _partition(services, topic, index, partition) for index, partition in enumerate(topic.partitions)
         ],
         topic_authorized_operations=operations,
+    )
+
+
+def _partition(
+    services: Services, topic: TopicImage, index: int, partition: PartitionImage
+) -> MetadataResponsePartition:
+    error, leader, offline = leadership(services, topic, index, partition)
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=partition.replicas,
+        isr_nodes=partition.isr,
+        offline_replicas=offline,
     )

@@ -47,7 +47,7 @@ def _find(
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = services.partitions.named(topic, asked.partition)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise services.partitions.missing(topic, asked.partition)
     partition.check_epoch(asked.current_leader_epoch)
     epoch, end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
     if asked.leader_epoch == partition.leader_epoch:

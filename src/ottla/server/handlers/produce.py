@@ -118,7 +118,7 @@ def _find(
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise services.partitions.missing(name, index)
     if partition.topic in INTERNAL_TOPICS:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the broker only")
     return partition
@@ -184,13 +184,13 @@ def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
 def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
     if not run:
         return
+    if partition.unavailable is not None:  # since an earlier run of this turn
+        _refuse(run, partition.unavailable)
+        return
     try:
         result = partition.append([part.batch for part in run if part.batch is not None], now_ms)
     except (OSError, CorruptData) as error:
-        refusal = partition.storage_refusal(error)
-        for part in run:
-            part.error = refusal
-            part.batch = None
+        _refuse(run, partition.storage_refusal(error))
         return
     offset = result.first_offset
     for part in run:
@@ -201,6 +201,12 @@ def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
         part.batch = None  # the frame's memory is not needed while the answer waits
         if partition.rules.log_append_time:
             part.time_ms = now_ms
+
+
+def _refuse(run: list[_Part], refusal: Refused) -> None:
+    for part in run:
+        part.error = refusal
+        part.batch = None
 
 
 # -- answering -----------------------------------------------------------------------------------------------
@@ -253,10 +259,12 @@ def _finish(request: _Request, services: Services) -> None:
 def _is_safe(part: _Part) -> bool:
     partition = part.partition
     assert partition is not None
-    if partition.deleted:
-        part.error = part.error or Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
+    if partition.high_watermark >= part.end_offset:
         return True
-    return partition.high_watermark >= part.end_offset
+    if partition.unavailable is None:
+        return False
+    part.error = part.error or partition.unavailable
+    return True
 
 
 def _finish_unanswered(request: _Request, parts: list[_Part], services: Services) -> None:
