@@ -17,6 +17,7 @@ from ottla.controller.controller import Controller
 from ottla.controller.topics import PartitionsSpec, TopicSpec
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.operations import Create, SetData
+from ottla.coordination.paths import RESERVED
 from ottla.model.clock import ManualClock
 from ottla.model.configs import BrokerConfig
 from ottla.model.errors import CorruptData, ErrorCode, Refused
@@ -29,8 +30,7 @@ def restarted(running: RunningController) -> RunningController:
 
 def test_a_new_cluster_has_every_node_that_kafka_expects() -> None:
     running = RunningController()
-    assert sorted(running.coordination._tree.nodes) == [
-        "/",
+    assert sorted(running.coordination.tree.nodes.keys() - RESERVED) == [
         "/admin",
         "/admin/delete_topics",
         "/brokers",

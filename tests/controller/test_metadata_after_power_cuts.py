@@ -134,7 +134,7 @@ def check_that_topics_are_whole(coordination: LocalCoordination) -> None:
         for index in range(len(topic.partitions)):
             expected |= {f"/brokers/topics/{name}/partitions/{index}{node}" for node in ("", "/state")}
     prefixes = ("/brokers/topics/", "/config/topics/")
-    assert {path for path in coordination._tree.nodes if path.startswith(prefixes)} == expected
+    assert {path for path in coordination.tree.nodes if path.startswith(prefixes)} == expected
 
 
 def live_through_cuts(seed: int, cuts: int) -> None:

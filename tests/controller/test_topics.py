@@ -264,12 +264,12 @@ class TestGrowing:
 
 class TestDeleting:
     def test_every_node_goes_and_the_name_is_free(self, running: RunningController) -> None:
-        paths = set(running.coordination._tree.nodes)
+        paths = set(running.coordination.tree.nodes)
         [created] = running.create(TopicSpec("a.b", 3))
         topic = running.controller.image.topics["a.b"]
         [result] = running.delete("a.b")
         assert (result.name, result.topic_id, result.code) == ("a.b", created.topic_id, ErrorCode.NONE)
-        assert set(running.coordination._tree.nodes) == paths
+        assert set(running.coordination.tree.nodes) == paths
         assert running.changes[-1] == TopicDeleted(topic)
         assert running.create(TopicSpec("a_b"))[0].code is ErrorCode.NONE
         [again] = running.create(TopicSpec("c"))

@@ -35,10 +35,12 @@ class LoggedTree:
 
 
 def content(tree: Tree) -> dict[str, tuple[object, ...]]:
-    """Everything a client could see of the tree."""
-    return {
-        path: (node.data, frozenset(node.children or ()), *node.stat()) for path, node in tree.nodes.items()
+    """Everything a client could see of the tree, and what it was promised."""
+    nodes: dict[str, tuple[object, ...]] = {
+        path: (node.data, node.acl, frozenset(node.children or ()), *node.stat())
+        for path, node in tree.nodes.items()
     }
+    return nodes | {f"session {number}": tuple(terms) for number, terms in tree.sessions.items()}
 
 
 def tree_after(history: list[Txn], zxid: int) -> Tree:

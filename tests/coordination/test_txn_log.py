@@ -9,10 +9,21 @@ import pytest
 from coordination.disk import DIRECTORY, LoggedTree, content, file_names, overwrite, read, tree_after
 from faults.power_cut import SimulatedFiles
 from ottla.coordination import frames, txn_log
+from ottla.coordination.acls import Acl
 from ottla.coordination.frames import FRAME_BYTES, HEADER_BYTES
 from ottla.coordination.operations import Create, SetData
 from ottla.coordination.recovery import log_name, snapshot_name
-from ottla.coordination.txns import Created, DataSet, Deleted, Txn, decode_txn, encode_txn
+from ottla.coordination.txns import (
+    AclSet,
+    Created,
+    DataSet,
+    Deleted,
+    SessionClosed,
+    SessionOpened,
+    Txn,
+    decode_txn,
+    encode_txn,
+)
 from ottla.model.errors import CorruptData
 
 
@@ -41,7 +52,15 @@ def record_positions(data: bytes) -> list[int]:
 TXN = Txn(
     7,
     1_700_000_000_000,
-    (Created("/é", b"data", 2**63 + 1), Created("/n", None, 0), DataSet("/x", b""), Deleted("/y")),
+    (
+        Created("/é", b"data", -(2**63), (Acl(1, "ip", "::1"), Acl(31, "digest", "a:ü"))),
+        Created("/n", None, 0),
+        DataSet("/x", b""),
+        Deleted("/y"),
+        AclSet("/z", (Acl(1, "world", "anyone"),)),
+        SessionOpened(5, 4_000, bytes(range(16))),
+        SessionClosed(5),
+    ),
 )
 
 
@@ -203,12 +222,12 @@ def test_strangers_in_the_directory_are_left_alone() -> None:
     assert set(strangers) < set(file_names(files))
 
 
-def test_files_of_a_newer_format_are_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_another_format_are_not_guessed_at(monkeypatch: pytest.MonkeyPatch) -> None:
     files = SimulatedFiles()
     with monkeypatch.context() as newer:
-        newer.setattr(frames, "FORMAT_VERSION", 2)
+        newer.setattr(frames, "FORMAT_VERSION", 3)
         three_records(files)
-    with pytest.raises(CorruptData, match=r"format version 2.*start it with the Ottla that wrote it"):
+    with pytest.raises(CorruptData, match=r"format version 3.*start it with the Ottla that wrote it"):
         LoggedTree(files)
 
 

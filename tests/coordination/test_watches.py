@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from ottla.coordination.acls import Identity
 from ottla.coordination.operations import CloseSession, Create, Delete, Multi, Operation, SetData
 from ottla.coordination.watches import EventType, Watches, WatchEvent
 from ottla.coordination.znodes import Tree
@@ -12,25 +15,30 @@ CREATED, DELETED = EventType.NODE_CREATED, EventType.NODE_DELETED
 CHANGED, CHILDREN = EventType.NODE_DATA_CHANGED, EventType.NODE_CHILDREN_CHANGED
 
 
+class Listener:
+    def __init__(self, notify: Callable[[WatchEvent], None], identities: list[Identity] | None) -> None:
+        self.notify = notify
+        self.identities = identities
+
+
 class Watched:
     def __init__(self) -> None:
         self.tree = Tree()
         self.watches = Watches()
         self.seen: list[tuple[str, EventType, str]] = []
 
-    def hear(self, event: WatchEvent) -> None:
-        self.seen.append(("one", event.type, event.path))
-
-    def hear_too(self, event: WatchEvent) -> None:
-        self.seen.append(("two", event.type, event.path))
+    def listener(self, name: str, identities: list[Identity] | None = None) -> Listener:
+        return Listener(lambda event: self.seen.append((name, event.type, event.path)), identities)
 
     def do(self, operation: Operation) -> None:
         txn, result = self.tree.decide(operation, 1, 0)
         assert result.ok
         if txn is not None:
+            fired = self.watches.fire(txn, self.tree.nodes)
             self.tree.apply(txn)
-            for watcher, event in self.watches.fire(txn):
-                watcher(event)
+            for watcher, event in fired:
+                assert event.zxid == txn.zxid
+                watcher.notify(event)
 
 
 @pytest.fixture
@@ -58,22 +66,24 @@ def watched() -> Watched:
 def test_changes_and_their_events(
     watched: Watched, operation: Operation, data: str, children: str, seen: list[tuple[EventType, str]]
 ) -> None:
-    watched.watches.watch_data(data, watched.hear)
-    watched.watches.watch_children(children, watched.hear)
+    listener = watched.listener("one")
+    watched.watches.data.add(data, listener)
+    watched.watches.children.add(children, listener)
     watched.do(operation)
     assert watched.seen == [("one", *event) for event in seen]
 
 
 def test_a_watch_fires_once(watched: Watched) -> None:
-    watched.watches.watch_data("/a", watched.hear)
-    watched.watches.watch_data("/a", watched.hear)
+    listener = watched.listener("one")
+    watched.watches.data.add("/a", listener)
+    watched.watches.data.add("/a", listener)
     watched.do(SetData("/a", b"1"))
     watched.do(SetData("/a", b"2"))
     assert watched.seen == [("one", CHANGED, "/a")]
 
 
 def test_every_watcher_of_a_node_hears(watched: Watched) -> None:
-    watched.watches.watch_data("/a", watched.hear)
-    watched.watches.watch_data("/a", watched.hear_too)
+    watched.watches.data.add("/a", watched.listener("one"))
+    watched.watches.data.add("/a", watched.listener("two"))
     watched.do(SetData("/a", b"1"))
     assert watched.seen == [("one", CHANGED, "/a"), ("two", CHANGED, "/a")]

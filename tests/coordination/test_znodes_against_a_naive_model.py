@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from coordination.random_operations import SESSIONS, random_operation
+from coordination.random_operations import SESSIONS, WHO, random_operation
+from ottla.coordination.acls import OPEN_ACL, READ_ACL, Acl, Identity
 from ottla.coordination.operations import (
     Check,
     CloseSession,
@@ -19,7 +20,9 @@ from ottla.coordination.operations import (
     Create,
     Delete,
     Multi,
+    OpenSession,
     Operation,
+    SetAcl,
     SetData,
     Step,
 )
@@ -36,10 +39,15 @@ class Failed(Exception):
 
 
 def new_model() -> Model:
-    return {"/": new_node(b"", 0, 0, 0)}
+    reserved = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+    model = {path: new_node(b"", 0, 0, 0, OPEN_ACL) for path in reserved}
+    model["/zookeeper/config"].update(acl=READ_ACL, aversion=-1)
+    # They were there before anything was created.
+    model["/"]["deleted"], model["/zookeeper"]["deleted"] = -1, -2
+    return model
 
 
-def new_node(data: bytes | None, zxid: int, now_ms: int, owner: int) -> dict[str, Any]:
+def new_node(data: bytes | None, zxid: int, now_ms: int, owner: int, acl: Any) -> dict[str, Any]:
     return {
         "data": data,
         "czxid": zxid,
@@ -51,7 +59,32 @@ def new_node(data: bytes | None, zxid: int, now_ms: int, owner: int) -> dict[str
         "created": 0,
         "deleted": 0,
         "owner": owner,
+        "acl": acl,
+        "aversion": 0,
     }
+
+
+def owner_of(step: Create, session: int) -> int:
+    if step.ephemeral:
+        return session
+    if step.container:
+        return -(2**63)
+    return -(2**56) + step.ttl_ms if step.ttl_ms > 0 else 0
+
+
+def allowed(node: dict[str, Any], permission: int, who: list[Identity] | None) -> bool:
+    return who is None or any(
+        perms & permission and (scheme == "world" or (scheme, name) in who)
+        for perms, scheme, name in node["acl"]
+    )
+
+
+def resolved(acl: Any, who: list[Identity] | None) -> Any:
+    if acl[0].scheme == "auth":
+        acl = tuple(Acl(acl[0].perms, *identity) for identity in who or ())
+    if not acl:
+        raise Failed(Code.INVALID_ACL)
+    return acl
 
 
 def children(model: Model, path: str) -> list[str]:
@@ -68,29 +101,41 @@ def legal(path: str) -> bool:
     return path.startswith("/") and all(name not in ("", ".", "..") for name in names[1:])
 
 
-def run_step(model: Model, step: Step, zxid: int, now_ms: int, session: int) -> str | None:
+def run_step(
+    model: Model, step: Step, zxid: int, now_ms: int, session: int, who: list[Identity] | None
+) -> str | None:
     """Change the model; what a Create created."""
     sequential = isinstance(step, Create) and step.sequential
     if not legal(step.path + "0" if sequential else step.path):
         raise Failed(Code.BAD_ARGUMENTS)
     parent = step.path.rpartition("/")[0] or "/"
+    if isinstance(step, Create | SetAcl):
+        acl = resolved(step.acl, who)
     if isinstance(step, Create):
         if parent not in model:
             raise Failed(Code.NO_NODE)
+        if not allowed(model[parent], 4, who):
+            raise Failed(Code.NO_AUTH)
         path = step.path + (f"{model[parent]['created']:010d}" if sequential else "")
         if path in model:
             raise Failed(Code.NODE_EXISTS)
-        if model[parent]["owner"]:
+        if model[parent]["owner"] > 0:
             raise Failed(Code.NO_CHILDREN_FOR_EPHEMERALS)
-        model[path] = new_node(step.data, zxid, now_ms, session if step.ephemeral else 0)
+        model[path] = new_node(step.data, zxid, now_ms, owner_of(step, session), acl)
         model[parent]["created"] += 1
         model[parent]["pzxid"] = zxid
         return path
     if isinstance(step, Delete) and step.path == "/":
         raise Failed(Code.BAD_ARGUMENTS)
+    if isinstance(step, Delete) and parent in model and not allowed(model[parent], 8, who):
+        raise Failed(Code.NO_AUTH)
     if step.path not in model:
         raise Failed(Code.NO_NODE)
-    if step.version not in (-1, model[step.path]["version"]):
+    node = model[step.path]
+    needed = {Check: 1, SetData: 2, SetAcl: 16}.get(type(step))
+    if needed is not None and not allowed(node, needed, who):
+        raise Failed(Code.NO_AUTH)
+    if step.version not in (-1, node["aversion" if isinstance(step, SetAcl) else "version"]):
         raise Failed(Code.BAD_VERSION)
     if isinstance(step, Delete):
         if children(model, step.path):
@@ -99,29 +144,39 @@ def run_step(model: Model, step: Step, zxid: int, now_ms: int, session: int) -> 
         model[parent]["deleted"] += 1
         model[parent]["pzxid"] = zxid
     elif isinstance(step, SetData):
-        node = model[step.path]
         node.update(data=step.data, version=node["version"] + 1, mzxid=zxid, mtime=now_ms)
+    elif isinstance(step, SetAcl):
+        node.update(acl=acl, aversion=node["aversion"] + 1)
     return None
 
 
-def run(model: Model, operation: Operation, zxid: int, now_ms: int, session: int) -> tuple[Code, Model, Any]:
+def run(
+    model: Model, operation: Operation, zxid: int, now_ms: int, session: int, who: list[Identity] | None
+) -> tuple[Code, Model, Any]:
     """(code, the model afterwards, paths created)."""
     attempt = {path: dict(node) for path, node in model.items()}
+    steps: list[Step] = []
     if isinstance(operation, CloseSession):
         owned = [path for path, node in model.items() if node["owner"] == operation.session_id]
-        steps: list[Step] = [Delete(path) for path in owned]
+        steps, who = [Delete(path) for path in owned], None
+    elif isinstance(operation, OpenSession):
+        pass
     else:
         steps = list(operation.steps) if isinstance(operation, Multi) else [operation]
     try:
-        paths = [run_step(attempt, step, zxid, now_ms, session) for step in steps]
+        paths = [run_step(attempt, step, zxid, now_ms, session, who) for step in steps]
     except Failed as failure:
         return failure.code, model, None
     return Code.OK, attempt, [] if isinstance(operation, CloseSession) else paths
 
 
-def changes_something(operation: Operation, model: Model) -> bool:
+def changes_something(operation: Operation, model: Model, sessions: set[int]) -> bool:
+    if isinstance(operation, OpenSession):
+        return True
     if isinstance(operation, CloseSession):
-        return any(node["owner"] == operation.session_id for node in model.values())
+        return operation.session_id in sessions or any(
+            node["owner"] == operation.session_id for node in model.values()
+        )
     if isinstance(operation, Multi):
         return any(not isinstance(step, Check) for step in operation.steps)
     return not isinstance(operation, Check)
@@ -137,28 +192,35 @@ def shown(model: Model) -> dict[str, tuple[object, ...]]:
             node["mtime"],
             node["version"],
             node["created"] + node["deleted"],
-            0,
+            node["aversion"],
             node["owner"],
             len(node["data"] or b""),
             len(children(model, path)),
             node["pzxid"],
+            node["acl"],
         )
         for path, node in model.items()
     }
 
 
 def tree_shown(tree: Tree) -> dict[str, tuple[object, ...]]:
-    return {path: (node.data, *node.stat()) for path, node in tree.nodes.items()}
+    return {path: (node.data, *node.stat(), node.acl) for path, node in tree.nodes.items()}
 
 
 def check_seed(seed: int, operations: int) -> None:
     rng = random.Random(seed)
     tree, replayed, model = Tree(), Tree(), new_model()
+    sessions: set[int] = set()
     for number in range(operations):
         operation, session, now_ms = random_operation(rng), rng.choice(SESSIONS), 1_000 + number
-        txn, result = tree.decide(operation, session, now_ms)
-        changes = changes_something(operation, model)
-        code, model, paths = run(model, operation, tree.last_zxid + 1, now_ms, session)
+        who = rng.choice(WHO)
+        txn, result = tree.decide(operation, session, now_ms, who)
+        changes = changes_something(operation, model, sessions)
+        code, model, paths = run(model, operation, tree.last_zxid + 1, now_ms, session, who)
+        if isinstance(operation, OpenSession):
+            sessions.add(operation.session_id)
+        elif isinstance(operation, CloseSession):
+            sessions.discard(operation.session_id)
         assert result.code is code, operation
         assert (txn is not None) == (code is Code.OK and changes), operation
         if txn is not None:
@@ -169,6 +231,9 @@ def check_seed(seed: int, operations: int) -> None:
     assert tree_shown(tree) == shown(model)
     assert tree_shown(replayed) == tree_shown(tree)
     assert replayed.ephemerals == tree.ephemerals
+    assert replayed.sessions == tree.sessions
+    assert tree.sessions.keys() == sessions
+    assert tree.fading.keys() == {path for path, node in model.items() if node["owner"] < 0}
     for path in model:
         assert tree.children(path) == sorted(children(model, path))
 

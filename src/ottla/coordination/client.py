@@ -1,18 +1,23 @@
 """How the rest of the broker uses coordination, whichever one runs: submit a change, hear of its completion.
 
 `LocalCoordination` is the embedded one: it applies in memory at once, in order, and answers when the change
-is durable. Reads see what was applied. It owns no thread: its user takes each sync round to a worker.
+is durable. Reads see what was applied; what leaves the process is answered through `answer`, which holds back
+what a power cut could still take away. It owns no thread: its user takes each sync round to a worker.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
-from ottla.coordination.operations import CloseSession, Operation, Result, Stat
+from ottla.coordination.acls import Identity
+from ottla.coordination.operations import CloseSession, Code, Operation, Result, Stat
+from ottla.coordination.paths import parent_of
 from ottla.coordination.txn_log import SNAPSHOT_LOG_BYTES, SyncTicket, TxnLog
-from ottla.coordination.watches import Fired, Watcher, Watches
+from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, Txn
+from ottla.coordination.watches import Fired, Watches, WatchEvent
 from ottla.log.files import Files
 from ottla.model.clock import Clock
 
@@ -20,6 +25,7 @@ LOCAL_SESSION = 1
 """The session of the process that embeds the tree; it ends with the process, unlike those of clients."""
 
 Done = Callable[[Result], None]
+Callback = Callable[[WatchEvent], None]
 
 
 class Coordination(Protocol):
@@ -37,20 +43,51 @@ class Coordination(Protocol):
         """Names in order, or None without the node."""
         ...
 
-    def watch_data(self, path: str, watcher: Watcher) -> None:
+    def watch_data(self, path: str, watcher: Callback) -> None:
         """Call `watcher` once, when the node is next created, changed or deleted."""
         ...
 
-    def watch_children(self, path: str, watcher: Watcher) -> None:
+    def watch_children(self, path: str, watcher: Callback) -> None:
         """Call `watcher` once, when a child is next created or deleted, or the node goes."""
         ...
 
 
+class Answer(NamedTuple):
+    """What a read tells."""
+
+    code: Code
+    zxid: int  # of the newest transaction whose events have left before it
+    value: Any = None  # None unless the code is OK; see reads.py
+
+
+class Requester:
+    """Somebody whose answers must leave in the order of the requests."""
+
+    __slots__ = ("is_gone", "waiting")
+
+    def __init__(self) -> None:
+        self.waiting = 0  # answers under way
+        self.is_gone = False  # nobody listens any more
+
+
+@dataclass(slots=True, frozen=True)
+class _Local:
+    """A watcher in this process, which may read everything."""
+
+    notify: Callback
+
+    @property
+    def identities(self) -> None:
+        return None
+
+
 class _Waiting(NamedTuple):
     zxid: int  # must be durable before the answer may leave
-    done: Done
-    result: Result
+    done: Callable[[Any], None]
+    result: Result | Answer
     fired: Sequence[Fired]
+    txn: Txn | None  # that the answer is for
+    requester: Requester | None
 
 
 class LocalCoordination:
@@ -65,39 +102,83 @@ class LocalCoordination:
         snapshot_log_bytes: int = SNAPSHOT_LOG_BYTES,
     ) -> None:
         self._log = TxnLog(files, directory, snapshot_log_bytes)
-        self._tree = self._log.tree
+        self.tree = self._log.tree
+        self.watches = Watches()
+        # The newest transaction that is durable and whose events have left: what a client may know of.
+        self.answered_zxid = self.tree.last_zxid
         self._clock = clock
-        self._watches = Watches()
         self._waiting: deque[_Waiting] = deque()
-        if LOCAL_SESSION in self._tree.ephemerals:
+        self._unanswered: dict[str, int] = {}  # nodes changed by transactions behind that one, and the newest
+        if LOCAL_SESSION in self.tree.ephemerals:
             self.submit(CloseSession(LOCAL_SESSION), lambda _: None)
 
     # For everybody (see Coordination)
 
-    def submit(self, operation: Operation, done: Done, session_id: int = LOCAL_SESSION) -> None:
-        txn, result = self._tree.decide(operation, session_id, self._clock.wall_ms())
+    def submit(
+        self,
+        operation: Operation,
+        done: Done,
+        session_id: int = LOCAL_SESSION,
+        identities: Sequence[Identity] | None = None,
+        requester: Requester | None = None,
+    ) -> None:
+        tree = self.tree
+        txn, result = tree.decide(operation, session_id, self._clock.wall_ms(), identities)
         fired: Sequence[Fired] = ()
         if txn is not None:
-            self._tree.apply(txn)
+            fired = self.watches.fire(txn, tree.nodes)
+            tree.apply(txn)
             self._log.append(txn)
-            fired = self._watches.fire(txn)
+            for path in _changed_nodes(txn):
+                self._unanswered[path] = txn.zxid
         # An answer that changes nothing still tells of the changes before it, so it waits for them.
-        self._waiting.append(_Waiting(self._tree.last_zxid, done, result, fired))
+        self._wait(_Waiting(tree.last_zxid, done, result, fired, txn, requester))
 
     def read(self, path: str) -> tuple[bytes | None, Stat] | None:
-        return self._tree.get(path)
+        return self.tree.get(path)
 
     def exists(self, path: str) -> Stat | None:
-        return self._tree.exists(path)
+        return self.tree.exists(path)
 
     def children(self, path: str) -> list[str] | None:
-        return self._tree.children(path)
+        return self.tree.children(path)
 
-    def watch_data(self, path: str, watcher: Watcher) -> None:
-        self._watches.watch_data(path, watcher)
+    def watch_data(self, path: str, watcher: Callback) -> None:
+        self.watches.data.add(path, _Local(watcher))
 
-    def watch_children(self, path: str, watcher: Watcher) -> None:
-        self._watches.watch_children(path, watcher)
+    def watch_children(self, path: str, watcher: Callback) -> None:
+        self.watches.children.add(path, _Local(watcher))
+
+    # For servers of clients
+
+    @property
+    def outstanding(self) -> int:
+        """Answers that wait for the disk."""
+        return len(self._waiting)
+
+    def answer(
+        self,
+        requester: Requester,
+        shown: str | None,
+        done: Callable[[Answer], None],
+        code: Code,
+        value: Any,
+        missed: Sequence[Fired] = (),
+    ) -> None:
+        """Hand over what a read of the tree has found, in order, when no power cut can take it back.
+
+        That is at once when the node `shown` (None: any node) has no change under way. `missed` are events
+        that leave just before.
+        """
+        if not requester.waiting and (
+            not self._unanswered if shown is None else shown not in self._unanswered
+        ):
+            for watcher, event in missed:
+                watcher.notify(event)
+            done(Answer(code, self.answered_zxid, value))
+            return
+        zxid = self.tree.last_zxid
+        self._wait(_Waiting(zxid, done, Answer(code, zxid, value), missed, None, requester))
 
     # For the owner of the loop
 
@@ -127,10 +208,40 @@ class LocalCoordination:
         self._log.close()
         self._answer()
 
+    def _wait(self, waiting: _Waiting) -> None:
+        if waiting.requester is not None:
+            waiting.requester.waiting += 1
+        self._waiting.append(waiting)
+
     def _answer(self) -> None:
         waiting, durable_zxid = self._waiting, self._log.durable_zxid
         while waiting and waiting[0].zxid <= durable_zxid:
-            answer = waiting.popleft()
-            for watcher, event in answer.fired:
-                watcher(event)
-            answer.done(answer.result)
+            _, done, result, fired, txn, requester = waiting.popleft()
+            if txn is not None:
+                self._answered(txn)
+            for watcher, event in fired:
+                watcher.notify(event)
+            if requester is None:
+                done(result)
+                continue
+            requester.waiting -= 1
+            if not requester.is_gone:
+                done(result)
+
+    def _answered(self, txn: Txn) -> None:
+        self.answered_zxid = txn.zxid
+        unanswered = self._unanswered
+        for path in _changed_nodes(txn):
+            if unanswered.get(path) == txn.zxid:
+                del unanswered[path]
+
+
+def _changed_nodes(txn: Txn) -> list[str]:
+    """Every node that reads differently afterwards, but for the usage of quotas."""
+    changed: list[str] = []
+    for change in txn.changes:
+        if isinstance(change, DataSet | AclSet):
+            changed.append(change.path)
+        elif isinstance(change, Created | Deleted):
+            changed += (change.path, parent_of(change.path))
+    return changed

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ottla.model.errors import CorruptData
 from ottla.records.crc import crc32c
 
-FORMAT_VERSION = 1
-"""Raised when the bytes change their meaning. A newer version than this is refused, never guessed at."""
+FORMAT_VERSION = 2
+"""Raised when the bytes change their meaning. Another version than this is refused, never guessed at."""
 
 LOG_MAGIC = b"OttlaLog"
 SNAPSHOT_MAGIC = b"OttlaSnp"
@@ -39,16 +39,16 @@ def encode_header(magic: bytes, header: Header) -> bytes:
 
 
 def decode_header(magic: bytes, data: bytes, name: str) -> Header | None:
-    """None when the header is not whole. CorruptData for a newer version."""
+    """None when the header is not whole. CorruptData for another version."""
     if len(data) < HEADER_BYTES:
         return None
     found, version, zxid, tag, crc = _HEADER.unpack_from(data)
     if found != magic or crc != crc32c(data[: HEADER_BYTES - 4]):
         return None
-    if version > FORMAT_VERSION:
+    if version != FORMAT_VERSION:
         raise CorruptData(
-            f"{name} is of format version {version}, this Ottla reads versions up to {FORMAT_VERSION}: "
-            "start it with the Ottla that wrote it, or a newer one"
+            f"{name} is of format version {version}, this Ottla reads version {FORMAT_VERSION}: "
+            "start it with the Ottla that wrote it"
         )
     return Header(zxid, tag)
 

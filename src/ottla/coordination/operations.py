@@ -7,17 +7,23 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from ottla.coordination.acls import OPEN_ACL, Acl
+from ottla.coordination.owners import TTL_MS_MAX
+
 ANY_VERSION = -1
-NO_SESSION = 0
+NO_TTL = -1
 
 
 class Code(IntEnum):
     """ZooKeeper's result codes, as its wire carries them."""
 
     OK = 0
+    SYSTEM_ERROR = -1
     RUNTIME_INCONSISTENCY = -2  # in a failed multi: the operations behind the one that failed
+    CONNECTION_LOSS = -4  # of a client: whether the operation was carried out is not known
     MARSHALLING_ERROR = -5
     UNIMPLEMENTED = -6
+    OPERATION_TIMEOUT = -7
     BAD_ARGUMENTS = -8
     NO_NODE = -101
     NO_AUTH = -102
@@ -27,6 +33,13 @@ class Code(IntEnum):
     NOT_EMPTY = -111
     SESSION_EXPIRED = -112
     INVALID_ACL = -114
+    AUTH_FAILED = -115
+    SESSION_MOVED = -118
+    NOT_READ_ONLY = -119
+    NO_WATCHER = -121
+    RECONFIG_DISABLED = -123
+    QUOTA_EXCEEDED = -125
+    THROTTLED_OP = -127  # the client has more than its share already
 
 
 class Stat(NamedTuple):
@@ -39,7 +52,7 @@ class Stat(NamedTuple):
     version: int  # changes of its data
     cversion: int  # children created and deleted
     aversion: int  # changes of its access list
-    ephemeral_owner: int  # session it lives with, or NO_SESSION
+    ephemeral_owner: int  # session it lives with, or what owners.py knows
     data_length: int
     num_children: int
     pzxid: int  # transaction that last created or deleted a child
@@ -51,6 +64,9 @@ class Create:
     data: bytes | None = b""
     ephemeral: bool = False
     sequential: bool = False
+    acl: Sequence[Acl] = OPEN_ACL
+    container: bool = False
+    ttl_ms: int = NO_TTL
 
 
 @dataclass(slots=True, frozen=True)
@@ -67,11 +83,33 @@ class SetData:
 
 
 @dataclass(slots=True, frozen=True)
+class SetAcl:
+    path: str
+    acl: Sequence[Acl]
+    version: int = ANY_VERSION  # of the access list
+
+
+@dataclass(slots=True, frozen=True)
 class Check:
     """Nothing changes; the multi it is part of fails unless the node has this version."""
 
     path: str
     version: int = ANY_VERSION
+
+
+@dataclass(slots=True, frozen=True)
+class Refusal:
+    """A step that makes no sense: it fails with `code`, and with it the multi it is part of."""
+
+    code: Code
+    path: str = ""
+
+
+@dataclass(slots=True, frozen=True)
+class OpenSession:
+    session_id: int
+    timeout_ms: int
+    password: bytes
 
 
 @dataclass(slots=True, frozen=True)
@@ -81,7 +119,7 @@ class CloseSession:
     session_id: int
 
 
-Step = Create | Delete | SetData | Check
+Step = Create | Delete | SetData | SetAcl | Check | Refusal
 
 
 @dataclass(slots=True, frozen=True)
@@ -91,13 +129,33 @@ class Multi:
     steps: Sequence[Step]
 
 
-Operation = Create | Delete | SetData | Check | CloseSession | Multi
+Operation = Step | Multi | OpenSession | CloseSession
+
+
+def create_of_flags(
+    path: str, data: bytes | None, acl: Sequence[Acl], flags: int, ttl_ms: int = NO_TTL
+) -> Create | Refusal:
+    """A Create as ZooKeeper's wire asks for it: 1 ephemeral, 2 sequential, 3 both, 4 container, 5 with a TTL,
+    6 sequential with a TTL.
+    """
+    with_ttl = flags in (5, 6)
+    if not 0 <= flags <= 6 or (not 0 < ttl_ms <= TTL_MS_MAX if with_ttl else ttl_ms >= 0):
+        return Refusal(Code.BAD_ARGUMENTS, path)
+    return Create(
+        path,
+        data,
+        ephemeral=flags in (1, 3),
+        sequential=flags in (2, 3, 6),
+        acl=acl,
+        container=flags == 4,
+        ttl_ms=ttl_ms if with_ttl else NO_TTL,
+    )
 
 
 class StepResult(NamedTuple):
     code: Code
     path: str | None = None  # what Create created (a sequential one got its number)
-    stat: Stat | None = None  # of Create and SetData: the node right after the step
+    stat: Stat | None = None  # of Create, SetData and SetAcl: the node right after the step
 
 
 class Result(NamedTuple):

@@ -9,6 +9,9 @@ import re
 _ILLEGAL = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff"
 _LEGAL_PATH = re.compile(rf"/|(?:/(?!\.\.?(?:/|\Z))[^/{_ILLEGAL}]+)+", re.ASCII)
 
+RESERVED = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+"""Nodes that are always there and cannot be deleted; each behind its parent."""
+
 
 def is_legal(path: str) -> bool:
     return _LEGAL_PATH.fullmatch(path) is not None

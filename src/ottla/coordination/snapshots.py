@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
+from ottla.coordination.acls import decode_acl, encode_acl
 from ottla.coordination.frames import (
     HEADER_BYTES,
     SNAPSHOT_MAGIC,
@@ -19,19 +20,25 @@ from ottla.coordination.frames import (
     encode_header,
     frame_at,
 )
-from ottla.coordination.operations import NO_SESSION
-from ottla.coordination.paths import name_of, parent_of
-from ottla.coordination.znodes import Node, Tree
+from ottla.coordination.nodes import Node
+from ottla.coordination.paths import RESERVED, parent_of
+from ottla.coordination.znodes import SessionTerms, Tree
+from ottla.model.limits import MIB
 
 SLICE_NODES = 2_000
 """Nodes serialised at a time: some 2 ms of the owner's time."""
+
+SLICE_BYTES = 1 * MIB
+"""The same for nodes with much data: no round has to write much more."""
 
 _NO_DATA = 0xFFFF_FFFF
 _COUNT = struct.Struct(">I")
 _END = struct.Struct(">IQ")  # in place of a count: _END_MARK, then the number of nodes in the snapshot
 _END_MARK = 0xFFFF_FFFF
-# bytes of path and data; czxid, mzxid, pzxid; ctime, mtime; version, aversion; child creations; owner
-_NODE = struct.Struct(">II QQQ qq ii Q Q")
+# bytes of path, data and access list; czxid, mzxid, pzxid; ctime, mtime; version, aversion; child creations;
+# owner
+_NODE = struct.Struct(">III QQQ qq iii q")
+_SESSION = struct.Struct(">qI16s")  # number, timeout in ms, password
 
 
 class SnapshotWriter:
@@ -48,9 +55,10 @@ class SnapshotWriter:
         self._mark = tree.snapshot_mark
         self._paths: Iterator[str] = iter(list(tree.nodes))
         self._slice: list[bytes] = []
-        self._slice_nodes = 0
+        self._slice_bytes = 0
         self._nodes = 0  # serialised so far
         self._head = encode_header(SNAPSHOT_MAGIC, Header(self.zxid, tag))
+        self._head += encode_frame(_encode_sessions(tree), tag)
 
     def next_chunk(self) -> bytes:
         """The next bytes of the file; `finished` tells whether they were the last."""
@@ -60,7 +68,7 @@ class SnapshotWriter:
             node = tree_nodes.get(path)  # None: deleted since, and saved before that
             if node is not None and node.snapshot_mark != mark:
                 self._save(path, node)
-                if self._slice_nodes >= SLICE_NODES:
+                if len(self._slice) >= SLICE_NODES or self._slice_bytes >= SLICE_BYTES:
                     return self._take_slice()
         chunk = self._take_slice() + encode_frame(_END.pack(_END_MARK, self._nodes), self._tag)
         self.abandon()
@@ -72,22 +80,28 @@ class SnapshotWriter:
 
     def _save(self, path: str, node: Node) -> None:
         node.snapshot_mark = self._mark
-        self._slice.append(_encode_node(path, node))
-        self._slice_nodes += 1
+        encoded = _encode_node(path, node)
+        self._slice.append(encoded)
+        self._slice_bytes += len(encoded)
         self._nodes += 1
 
     def _take_slice(self) -> bytes:
         head, self._head = self._head, b""
-        chunk = head + encode_frame(_COUNT.pack(self._slice_nodes) + b"".join(self._slice), self._tag)
-        self._slice, self._slice_nodes = [], 0
+        chunk = head + encode_frame(_COUNT.pack(len(self._slice)) + b"".join(self._slice), self._tag)
+        self._slice, self._slice_bytes = [], 0
         return chunk
 
 
+def _encode_sessions(tree: Tree) -> bytes:
+    return b"".join(_SESSION.pack(number, *terms) for number, terms in tree.sessions.items())
+
+
 def _encode_node(path: str, node: Node) -> bytes:
-    name, data = path.encode(), node.data
+    name, data, acl = path.encode(), node.data, encode_acl(node.acl)
     numbers = _NODE.pack(
         len(name),
         _NO_DATA if data is None else len(data),
+        len(acl),
         node.czxid,
         node.mzxid,
         node.pzxid,
@@ -98,7 +112,7 @@ def _encode_node(path: str, node: Node) -> bytes:
         node.child_creations,
         node.ephemeral_owner,
     )
-    return b"".join((numbers, name, data or b""))
+    return b"".join((numbers, name, data or b"", acl))
 
 
 def load_snapshot(data: bytes, name: str) -> Tree | None:
@@ -108,7 +122,13 @@ def load_snapshot(data: bytes, name: str) -> Tree | None:
         return None
     tree = Tree()
     tree.nodes.clear()
-    position = HEADER_BYTES
+    tree.data_bytes = 0
+    sessions = frame_at(data, HEADER_BYTES, header.tag)
+    if sessions is None:
+        return None
+    for number, timeout_ms, password in _SESSION.iter_unpack(sessions.payload):
+        tree.sessions[number] = SessionTerms(timeout_ms, password)
+    position = sessions.end
     while (frame := frame_at(data, position, header.tag)) is not None:
         payload, position = frame.payload, frame.end
         if payload[:4] == _COUNT.pack(_END_MARK):
@@ -125,9 +145,8 @@ def _load_slice(tree: Tree, payload: bytes) -> None:
     (count,) = _COUNT.unpack_from(payload)
     position = _COUNT.size
     for _ in range(count):
-        (name_bytes, data_bytes, czxid, mzxid, pzxid, ctime, mtime, version, aversion, creations, owner) = (
-            _NODE.unpack_from(payload, position)
-        )
+        name_bytes, data_bytes, acl_bytes, *numbers = _NODE.unpack_from(payload, position)
+        czxid, mzxid, pzxid, ctime, mtime, version, aversion, creations, owner = numbers
         position += _NODE.size
         path = payload[position : position + name_bytes].decode()
         position += name_bytes
@@ -135,26 +154,19 @@ def _load_slice(tree: Tree, payload: bytes) -> None:
         if data_bytes != _NO_DATA:
             data = payload[position : position + data_bytes]
             position += data_bytes
-        node = Node(data, czxid, ctime, owner, 0)
+        acl = decode_acl(payload[position : position + acl_bytes])
+        position += acl_bytes
+        node = Node(data, czxid, ctime, owner, acl)
         node.mzxid, node.pzxid, node.mtime_ms = mzxid, pzxid, mtime
         node.version, node.aversion, node.child_creations = version, aversion, creations
         tree.nodes[path] = node
 
 
 def _link(tree: Tree) -> bool:
-    """Children and sessions follow from the paths; False when a node's parent is missing."""
-    if "/" not in tree.nodes:
+    """Children, sessions and quotas follow from the nodes; False when one is missing."""
+    nodes = tree.nodes
+    if any(path not in nodes for path in RESERVED) or any(parent_of(path) not in nodes for path in nodes):
         return False
-    for path, node in tree.nodes.items():
-        if node.ephemeral_owner != NO_SESSION:
-            tree.ephemerals.setdefault(node.ephemeral_owner, set()).add(path)
-        if path == "/":
-            continue
-        parent = tree.nodes.get(parent_of(path))
-        if parent is None:
-            return False
-        if parent.children is None:
-            parent.children = set()
-        parent.children.add(name_of(path))
-        parent.child_count += 1
+    for path, node in nodes.items():
+        tree.link(path, node)
     return True

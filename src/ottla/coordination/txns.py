@@ -9,11 +9,14 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from ottla.coordination.acls import OPEN_ACL, AccessList, decode_acl, encode_acl
+
 
 class Created(NamedTuple):
     path: str
     data: bytes | None
     ephemeral_owner: int
+    acl: AccessList = OPEN_ACL
 
 
 class Deleted(NamedTuple):
@@ -25,7 +28,24 @@ class DataSet(NamedTuple):
     data: bytes | None
 
 
-Change = Created | Deleted | DataSet
+class AclSet(NamedTuple):
+    path: str
+    acl: AccessList
+
+
+class SessionOpened(NamedTuple):
+    session_id: int
+    timeout_ms: int
+    password: bytes
+
+
+class SessionClosed(NamedTuple):
+    """The ephemeral nodes it owned are deleted by changes of their own."""
+
+    session_id: int
+
+
+Change = Created | Deleted | DataSet | AclSet | SessionOpened | SessionClosed
 
 
 class Txn(NamedTuple):
@@ -34,29 +54,42 @@ class Txn(NamedTuple):
     changes: tuple[Change, ...]
 
 
-_CREATED, _DELETED, _DATA_SET = 1, 2, 3
+_CREATED, _DELETED, _DATA_SET, _ACL_SET, _SESSION_OPENED, _SESSION_CLOSED = range(1, 7)
 _NO_DATA = 0xFFFF_FFFF
 
 _HEAD = struct.Struct(">QqI")  # zxid, time, number of changes
-_CHANGE = struct.Struct(">BHIQ")  # kind, bytes of path, bytes of data, ephemeral owner
+_CHANGE = struct.Struct(
+    ">BIIqI"
+)  # kind, bytes of path, bytes of data, owner or session, bytes of access list
+_TIMEOUT = struct.Struct(">I")
 
 
 def encode_txn(txn: Txn) -> bytes:
     parts = [_HEAD.pack(txn.zxid, txn.time_ms, len(txn.changes))]
-    pack = _CHANGE.pack
     for change in txn.changes:
-        path = change.path.encode()
         if isinstance(change, Created):
-            data = change.data
-            size = _NO_DATA if data is None else len(data)
-            parts += (pack(_CREATED, len(path), size, change.ephemeral_owner), path, data or b"")
+            acl = encode_acl(change.acl)
+            parts += _parts(_CREATED, change.path, change.data, change.ephemeral_owner, acl)
         elif isinstance(change, DataSet):
-            data = change.data
-            size = _NO_DATA if data is None else len(data)
-            parts += (pack(_DATA_SET, len(path), size, 0), path, data or b"")
+            parts += _parts(_DATA_SET, change.path, change.data)
+        elif isinstance(change, Deleted):
+            parts += _parts(_DELETED, change.path)
+        elif isinstance(change, AclSet):
+            parts += _parts(_ACL_SET, change.path, None, 0, encode_acl(change.acl))
+        elif isinstance(change, SessionOpened):
+            data = _TIMEOUT.pack(change.timeout_ms) + change.password
+            parts += _parts(_SESSION_OPENED, "", data, change.session_id)
         else:
-            parts += (pack(_DELETED, len(path), _NO_DATA, 0), path)
+            parts += _parts(_SESSION_CLOSED, "", None, change.session_id)
     return b"".join(parts)
+
+
+def _parts(
+    kind: int, path: str, data: bytes | None = None, owner: int = 0, acl: bytes = b""
+) -> tuple[bytes, ...]:
+    path_bytes = path.encode()
+    size = _NO_DATA if data is None else len(data)
+    return _CHANGE.pack(kind, len(path_bytes), size, owner, len(acl)), path_bytes, data or b"", acl
 
 
 def decode_txn(payload: bytes) -> Txn:
@@ -76,18 +109,26 @@ def decode_txn(payload: bytes) -> Txn:
 
 
 def _decode_change(payload: bytes, position: int) -> tuple[Change, int]:
-    kind, path_bytes, data_bytes, owner = _CHANGE.unpack_from(payload, position)
+    kind, path_bytes, data_bytes, owner, acl_bytes = _CHANGE.unpack_from(payload, position)
     path_position = position + _CHANGE.size
     data_position = path_position + path_bytes
-    end = data_position + (0 if data_bytes == _NO_DATA else data_bytes)
+    acl_position = data_position + (0 if data_bytes == _NO_DATA else data_bytes)
+    end = acl_position + acl_bytes
     if end > len(payload):
         raise ValueError("a transaction ends inside of a change")
     path = payload[path_position:data_position].decode()
-    data = None if data_bytes == _NO_DATA else payload[data_position:end]
+    data = None if data_bytes == _NO_DATA else payload[data_position:acl_position]
     if kind == _CREATED:
-        return Created(path, data, owner), end
+        return Created(path, data, owner, decode_acl(payload[acl_position:end])), end
     if kind == _DATA_SET:
         return DataSet(path, data), end
     if kind == _DELETED:
         return Deleted(path), end
+    if kind == _ACL_SET:
+        return AclSet(path, decode_acl(payload[acl_position:end])), end
+    if kind == _SESSION_OPENED:
+        (timeout_ms,) = _TIMEOUT.unpack_from(data or b"")
+        return SessionOpened(owner, timeout_ms, (data or b"")[_TIMEOUT.size :]), end
+    if kind == _SESSION_CLOSED:
+        return SessionClosed(owner), end
     raise ValueError(f"a transaction holds a change of unknown kind {kind}")

@@ -7,132 +7,54 @@ its log. No file, no clock: time comes in as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from ottla.coordination import paths
-from ottla.coordination.operations import (
-    ANY_VERSION,
-    NO_SESSION,
-    Check,
-    CloseSession,
-    Code,
-    Create,
-    Delete,
-    Multi,
-    Operation,
-    Result,
-    SetData,
-    Stat,
-    Step,
-    StepResult,
-)
-from ottla.coordination.txns import Change, Created, DataSet, Deleted, Txn
-
-_VERSION_MAX: Final = 2**31 - 1
-_DONE: Final = StepResult(Code.OK)
-_NEW: Final = object.__new__
-
-
-class NodeNumbers:
-    """A znode without its content: all that a decision needs to know, and all that Stat tells."""
-
-    __slots__ = (
-        "aversion",
-        "child_count",
-        "child_creations",  # how many children were ever created: numbers sequential ones
-        "ctime_ms",
-        "czxid",
-        "data_length",
-        "ephemeral_owner",
-        "mtime_ms",
-        "mzxid",
-        "pzxid",
-        "version",
-    )
-
-    def __init__(self, zxid: int, time_ms: int, data_length: int, ephemeral_owner: int) -> None:
-        self.czxid = self.mzxid = self.pzxid = zxid
-        self.ctime_ms = self.mtime_ms = time_ms
-        self.version = self.aversion = self.child_creations = self.child_count = 0
-        self.data_length = data_length
-        self.ephemeral_owner = ephemeral_owner
-
-    def stat(self) -> Stat:
-        return Stat(
-            self.czxid,
-            self.mzxid,
-            self.ctime_ms,
-            self.mtime_ms,
-            self.version,
-            # Creations and deletions, the latter being the creations that are no longer there.
-            2 * self.child_creations - self.child_count,
-            self.aversion,
-            self.ephemeral_owner,
-            self.data_length,
-            self.child_count,
-            self.pzxid,
-        )
-
-    def numbers(self) -> NodeNumbers:
-        """A copy to work on."""
-        copy: NodeNumbers = _NEW(NodeNumbers)
-        copy.czxid = self.czxid
-        copy.mzxid = self.mzxid
-        copy.pzxid = self.pzxid
-        copy.ctime_ms = self.ctime_ms
-        copy.mtime_ms = self.mtime_ms
-        copy.version = self.version
-        copy.aversion = self.aversion
-        copy.child_creations = self.child_creations
-        copy.child_count = self.child_count
-        copy.data_length = self.data_length
-        copy.ephemeral_owner = self.ephemeral_owner
-        return copy
-
-    def child_created(self, zxid: int) -> None:
-        self.child_creations += 1
-        self.child_count += 1
-        self.pzxid = zxid
-
-    def child_deleted(self, zxid: int) -> None:
-        self.child_count -= 1
-        self.pzxid = zxid
-
-    def data_set(self, data_length: int, zxid: int, time_ms: int) -> None:
-        # A version that wraps must not become ANY_VERSION, so it goes on from 0.
-        self.version = self.version + 1 if self.version < _VERSION_MAX else 0
-        self.data_length = data_length
-        self.mzxid = zxid
-        self.mtime_ms = time_ms
-
-
-class Node(NodeNumbers):
-    __slots__ = (
-        "children",  # names; None until the first child, because most nodes are leaves
-        "data",
-        "snapshot_mark",  # the newest snapshot that holds the node as it was when that snapshot began
-    )
-
-    def __init__(self, data: bytes | None, zxid: int, time_ms: int, ephemeral_owner: int, mark: int) -> None:
-        super().__init__(zxid, time_ms, len(data) if data else 0, ephemeral_owner)
-        self.data = data
-        self.children: set[str] | None = None
-        self.snapshot_mark = mark
-
+from ottla.coordination import quotas
+from ottla.coordination.acls import READ_ACL, Identity
+from ottla.coordination.decisions import decide
+from ottla.coordination.nodes import Node
+from ottla.coordination.operations import ANY_VERSION, Operation, Result, Stat
+from ottla.coordination.owners import NO_SESSION, is_session
+from ottla.coordination.paths import RESERVED
+from ottla.coordination.quotas import Quotas, Usage
+from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, SessionOpened, Txn
 
 BeforeChange = Callable[[str, Node], None]
 
 
+class SessionTerms(NamedTuple):
+    """What a session was promised; it survives a restart."""
+
+    timeout_ms: int
+    password: bytes
+
+
 class Tree:
     def __init__(self) -> None:
-        self.nodes: dict[str, Node] = {"/": Node(b"", 0, 0, NO_SESSION, 0)}
+        self.nodes: dict[str, Node] = {}
+        self.sessions: dict[int, SessionTerms] = {}  # of clients; the embedding process has none
         self.ephemerals: dict[int, set[str]] = {}  # session → paths of the nodes that live with it
+        self.fading: dict[str, None] = {}  # containers and nodes with a TTL: their time may have come
+        self.quotas = Quotas()
+        self.data_bytes = 0  # of paths and data, for the statistics
         self.last_zxid = 0
         # While a snapshot is being written, each node is shown to `before_change` before its first change,
         # so that the snapshot holds one moment of the tree (see snapshots.py).
         self.snapshot_mark = 0
         self.before_change: BeforeChange | None = None
+        for path in RESERVED:
+            self.nodes[path] = Node(b"")
+            self.link(path, self.nodes[path])
+        config = self.nodes["/zookeeper/config"]
+        config.acl, config.aversion = READ_ACL, ANY_VERSION
+
+    def link(self, path: str, node: Node) -> None:
+        """Let the rest of the tree know of a node whose own numbers, and its parent's, are right already."""
+        self._enlist(path, node)
+        if path != "/":
+            cut = path.rfind("/")
+            self.nodes[path[:cut] or "/"].add_child(path[cut + 1 :])
 
     # Reading
 
@@ -149,21 +71,33 @@ class Tree:
         node = self.nodes.get(path)
         return None if node is None else sorted(node.children or ())
 
+    def usage(self, path: str) -> Usage:
+        """Nodes and bytes of data at and below `path`."""
+        count = size = 0
+        waiting = [path] if path in self.nodes else []
+        while waiting:
+            above = waiting.pop()
+            node = self.nodes[above]
+            count += 1
+            size += node.data_length
+            prefix = "/" if above == "/" else above + "/"
+            waiting += (prefix + name for name in node.children or ())
+        return Usage(count, size)
+
     # Changing
 
-    def decide(self, operation: Operation, session_id: int, now_ms: int) -> tuple[Txn | None, Result]:
-        """The transaction that carries `operation` out (None when it changes nothing) and its answer."""
-        decision = _Decision(self, session_id, now_ms)
-        if isinstance(operation, Multi):
-            return decision.multi(operation)
-        if isinstance(operation, CloseSession):
-            for path in sorted(self.ephemerals.get(operation.session_id, ()), reverse=True):
-                decision.step(Delete(path))
-            return decision.finish([_DONE])
-        answer = decision.step(operation)
-        if answer.code is not Code.OK:
-            return None, Result(answer.code, self.last_zxid, [answer])
-        return decision.finish([answer])
+    def decide(
+        self,
+        operation: Operation,
+        session_id: int,
+        now_ms: int,
+        identities: Sequence[Identity] | None = None,
+    ) -> tuple[Txn | None, Result]:
+        """The transaction that carries `operation` out (None when it changes nothing) and its answer.
+
+        `identities` are those of whoever asks; the process itself has none, and may do everything.
+        """
+        return decide(self, operation, session_id, now_ms, identities)
 
     def apply(self, txn: Txn) -> None:
         """Change the tree. A transaction that does not fit is a broken invariant (or a broken log)."""
@@ -173,12 +107,18 @@ class Tree:
                 self._create(change, txn)
             elif isinstance(change, DataSet):
                 self._set_data(change, txn)
-            else:
+            elif isinstance(change, Deleted):
                 self._delete(change, txn)
+            elif isinstance(change, AclSet):
+                self._changing(change.path).acl_set(change.acl)
+            elif isinstance(change, SessionOpened):
+                self.sessions[change.session_id] = SessionTerms(change.timeout_ms, change.password)
+            else:
+                self.sessions.pop(change.session_id, None)
         self.last_zxid = txn.zxid
 
     def _create(self, change: Created, txn: Txn) -> None:
-        path, data, owner = change
+        path, data, owner, acl = change
         assert path not in self.nodes, f"{path} exists"
         cut = path.rfind("/")
         parent = self._changing(path[:cut] or "/")
@@ -186,9 +126,23 @@ class Tree:
         if parent.children is None:
             parent.children = set()
         parent.children.add(path[cut + 1 :])
-        self.nodes[path] = Node(data, txn.zxid, txn.time_ms, owner, self.snapshot_mark)
+        node = self.nodes[path] = Node(data, txn.zxid, txn.time_ms, owner, acl, self.snapshot_mark)
+        self._enlist(path, node)
+        if path.startswith(quotas.QUOTA_ROOT) and (measured := quotas.measured_path(path)) is not None:
+            self._measure(node, self.usage(measured))
+        if self.quotas.prefixes:
+            self._use(path, Usage(1, node.data_length))
+
+    def _enlist(self, path: str, node: Node) -> None:
+        self.data_bytes += len(path) + node.data_length
+        owner = node.ephemeral_owner
         if owner != NO_SESSION:
-            self.ephemerals.setdefault(owner, set()).add(path)
+            if is_session(owner):
+                self.ephemerals.setdefault(owner, set()).add(path)
+            else:
+                self.fading[path] = None
+        if path.startswith(quotas.QUOTA_ROOT) and (limited := quotas.limited_path(path)) is not None:
+            self.quotas.prefixes.add(limited)
 
     def _delete(self, change: Deleted, txn: Txn) -> None:
         path = change.path
@@ -202,16 +156,39 @@ class Tree:
         if not parent.children:
             parent.children = None
         del self.nodes[path]
-        if node.ephemeral_owner != NO_SESSION:
-            owned = self.ephemerals[node.ephemeral_owner]
-            owned.remove(path)
-            if not owned:
-                del self.ephemerals[node.ephemeral_owner]
+        self.data_bytes -= len(path) + node.data_length
+        owner = node.ephemeral_owner
+        if owner != NO_SESSION:
+            if is_session(owner):
+                owned = self.ephemerals[owner]
+                owned.remove(path)
+                if not owned:
+                    del self.ephemerals[owner]
+            else:
+                del self.fading[path]
+        if self.quotas.prefixes:
+            self.quotas.prefixes.discard(quotas.limited_path(path) or "")
+            self._use(path, Usage(-1, -node.data_length))
 
     def _set_data(self, change: DataSet, txn: Txn) -> None:
         node = self._changing(change.path)
+        before = node.data_length
         node.data = change.data
         node.data_set(len(change.data) if change.data else 0, txn.zxid, txn.time_ms)
+        self.data_bytes += node.data_length - before
+        if self.quotas.prefixes:
+            self._use(change.path, Usage(0, node.data_length - before))
+
+    def _use(self, path: str, added: Usage) -> None:
+        prefix = self.quotas.prefix_of(path)
+        if prefix is not None and (usage_path := quotas.usage_path(prefix)) in self.nodes:
+            node = self._changing(usage_path)
+            self._measure(node, quotas.decode_usage(node.data).plus(added))
+
+    def _measure(self, node: Node, usage: Usage) -> None:
+        node.data = usage.encode()
+        self.data_bytes += len(node.data) - node.data_length
+        node.data_length = len(node.data)
 
     def _changing(self, path: str) -> Node:
         node = self.nodes.get(path)
@@ -219,113 +196,3 @@ class Tree:
         if self.before_change is not None and node.snapshot_mark != self.snapshot_mark:
             self.before_change(path, node)
         return node
-
-
-class _Decision:
-    """An operation on its way to a transaction: the tree, and on top of it what the steps so far changed."""
-
-    __slots__ = ("_changes", "_edited", "_nodes", "_now_ms", "_session_id", "_zxid")
-
-    def __init__(self, tree: Tree, session_id: int, now_ms: int) -> None:
-        self._nodes = tree.nodes
-        self._zxid = tree.last_zxid + 1
-        self._now_ms = now_ms
-        self._session_id = session_id
-        self._edited: dict[str, NodeNumbers | None] = {}  # None: deleted by an earlier step
-        self._changes: list[Change] = []
-
-    def multi(self, operation: Multi) -> tuple[Txn | None, Result]:
-        answers: list[StepResult] = []
-        for step in operation.steps:
-            answer = self.step(step)
-            if answer.code is not Code.OK:
-                return None, self._failed(operation, len(answers), answer)
-            answers.append(answer)
-        return self.finish(answers)
-
-    def finish(self, answers: list[StepResult]) -> tuple[Txn | None, Result]:
-        if not self._changes:
-            return None, Result(Code.OK, self._zxid - 1, answers)
-        txn = Txn(self._zxid, self._now_ms, tuple(self._changes))
-        return txn, Result(Code.OK, self._zxid, answers)
-
-    def _failed(self, operation: Multi, index: int, answer: StepResult) -> Result:
-        """As ZooKeeper answers: OK before the step that failed, inconsistency behind it."""
-        after = [StepResult(Code.RUNTIME_INCONSISTENCY)] * (len(operation.steps) - index - 1)
-        return Result(answer.code, self._zxid - 1, [_DONE] * index + [answer] + after)
-
-    def step(self, step: Step) -> StepResult:
-        if isinstance(step, Create):
-            return self._create(step)
-        if not paths.is_legal(step.path):
-            return StepResult(Code.BAD_ARGUMENTS)
-        if isinstance(step, Delete):
-            return self._delete(step)
-        node = self._find(step.path)
-        if node is None:
-            return StepResult(Code.NO_NODE)
-        if step.version not in (ANY_VERSION, node.version):
-            return StepResult(Code.BAD_VERSION)
-        if isinstance(step, Check):
-            return _DONE
-        return self._set_data(step, node)
-
-    def _create(self, step: Create) -> StepResult:
-        path = step.path
-        # A sequential node may consist of its number alone ("/queue/").
-        if not paths.is_legal(path + "0" if step.sequential else path):
-            return StepResult(Code.BAD_ARGUMENTS)
-        parent_path = path[: path.rfind("/")] or "/"
-        parent = self._find(parent_path)
-        if parent is None:
-            # The root is its own parent and always there.
-            return StepResult(Code.NO_NODE)
-        if step.sequential:
-            path = f"{path}{parent.child_creations:010d}"
-        if self._find(path) is not None:
-            return StepResult(Code.NODE_EXISTS)
-        if parent.ephemeral_owner != NO_SESSION:
-            return StepResult(Code.NO_CHILDREN_FOR_EPHEMERALS)
-        owner = self._session_id if step.ephemeral else NO_SESSION
-        self._edit(parent_path, parent).child_created(self._zxid)
-        data = step.data
-        node = NodeNumbers(self._zxid, self._now_ms, len(data) if data else 0, owner)
-        self._edited[path] = node
-        self._changes.append(Created(path, data, owner))
-        return StepResult(Code.OK, path, node.stat())
-
-    def _delete(self, step: Delete) -> StepResult:
-        path = step.path
-        if path == "/":
-            return StepResult(Code.BAD_ARGUMENTS)
-        node = self._find(path)
-        if node is None:
-            return StepResult(Code.NO_NODE)
-        if step.version not in (ANY_VERSION, node.version):
-            return StepResult(Code.BAD_VERSION)
-        if node.child_count:
-            return StepResult(Code.NOT_EMPTY)
-        parent_path = paths.parent_of(path)
-        parent = self._find(parent_path)
-        assert parent is not None
-        self._edit(parent_path, parent).child_deleted(self._zxid)
-        self._edited[path] = None
-        self._changes.append(Deleted(path))
-        return _DONE
-
-    def _set_data(self, step: SetData, node: NodeNumbers) -> StepResult:
-        edited = self._edit(step.path, node)
-        edited.data_set(len(step.data) if step.data else 0, self._zxid, self._now_ms)
-        self._changes.append(DataSet(step.path, step.data))
-        return StepResult(Code.OK, None, edited.stat())
-
-    def _find(self, path: str) -> NodeNumbers | None:
-        if path in self._edited:
-            return self._edited[path]
-        return self._nodes.get(path)
-
-    def _edit(self, path: str, node: NodeNumbers) -> NodeNumbers:
-        edited = self._edited.get(path)
-        if edited is None:
-            edited = self._edited[path] = node.numbers()
-        return edited

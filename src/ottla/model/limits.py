@@ -94,3 +94,9 @@ HTTP_TURN_US_MAX = 1_000
 
 DISK_USABLE_BYTES_LOW = 512 * MIB
 """Below that a disk counts as full in the broker's health: half of a default segment, minutes at most."""
+
+ZNODE_ACL_BYTES_MAX = 64 * KIB
+"""The access list of one znode, some thousand lines; it is kept in memory as often as it is changed."""
+
+ZNODE_WATCHES_PER_CLIENT_MAX = 100_000
+"""Watches of one ZooKeeper connection, some 200 bytes each; one that wants more is told to slow down."""

@@ -1,0 +1,330 @@
+"""What clients may ask of the tree without changing it, and the answers: ZooKeeper's reads and watches. Pure.
+
+An answer is what the tree says now; when it may leave is for others to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ottla.coordination.acls import Perms, masked, permits, user_of
+from ottla.coordination.client import Answer
+from ottla.coordination.nodes import Node
+from ottla.coordination.operations import Code
+from ottla.coordination.quotas import QUOTA_ROOT
+from ottla.coordination.sessions import Client
+from ottla.coordination.watches import (
+    ANY_MODE,
+    ONCE,
+    PERSISTENT,
+    RECURSIVE,
+    EventType,
+    Fired,
+    Watches,
+    WatchEvent,
+)
+from ottla.coordination.znodes import Tree
+from ottla.model.limits import ZNODE_WATCHES_PER_CLIENT_MAX
+
+
+@dataclass(slots=True, frozen=True)
+class Exists:
+    """Stat. The watch is set even if the node is not there: it fires when it comes."""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class GetData:
+    """(data, Stat)"""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class GetChildren:
+    """(names, Stat)"""
+
+    path: str
+    watch: bool = False
+
+
+@dataclass(slots=True, frozen=True)
+class GetAcl:
+    """(access list, Stat); digests are masked for those who may not change the list."""
+
+    path: str
+
+
+@dataclass(slots=True, frozen=True)
+class CountDescendants:
+    """A number. ZooKeeper calls it getAllChildrenNumber."""
+
+    path: str
+
+
+@dataclass(slots=True, frozen=True)
+class GetEphemerals:
+    """Paths of the session's ephemeral nodes that begin with `prefix`."""
+
+    prefix: str
+
+
+@dataclass(slots=True, frozen=True)
+class MultiRead:
+    """An Answer for each, whatever becomes of the others."""
+
+    reads: Sequence[GetData | GetChildren]
+
+
+@dataclass(slots=True, frozen=True)
+class Sync:
+    """The path, when everything submitted before has been answered."""
+
+    path: str
+
+
+@dataclass(slots=True, frozen=True)
+class WhoAmI:
+    """(scheme, user) of every identity."""
+
+
+@dataclass(slots=True, frozen=True)
+class AddWatch:
+    """Mode 0: persistent, 1: persistent and recursive."""
+
+    path: str
+    mode: int
+
+
+@dataclass(slots=True, frozen=True)
+class CheckWatches:
+    """Whether the client has a watch of this type: see _WATCH_TYPES."""
+
+    path: str
+    type: int
+
+
+@dataclass(slots=True, frozen=True)
+class RemoveWatches:
+    path: str
+    type: int
+
+
+@dataclass(slots=True, frozen=True)
+class SetWatches:
+    """A client that was away has its watches again, and hears what it missed since `relative_zxid`."""
+
+    relative_zxid: int
+    data: Sequence[str] = ()
+    exist: Sequence[str] = ()
+    child: Sequence[str] = ()
+    persistent: Sequence[str] = ()
+    recursive: Sequence[str] = ()
+
+
+Read = (
+    Exists
+    | GetData
+    | GetChildren
+    | GetAcl
+    | CountDescendants
+    | GetEphemerals
+    | MultiRead
+    | Sync
+    | WhoAmI
+    | AddWatch
+    | CheckWatches
+    | RemoveWatches
+    | SetWatches
+)
+
+# ZooKeeper's numbers: which modes of watch, on (data, children).
+_WATCH_TYPES = {
+    1: (0, ONCE),
+    2: (ONCE, 0),
+    3: (ANY_MODE, ANY_MODE),
+    4: (PERSISTENT, PERSISTENT),
+    5: (RECURSIVE, 0),
+}
+
+
+class Found(NamedTuple):
+    code: Code
+    value: Any = None
+    shown: str | None = None  # the one node whose state it tells; None: it may tell of any
+    missed: Sequence[Fired] = ()  # events that belong in front of it
+
+
+class Reader:
+    def __init__(self, tree: Tree, watches: Watches) -> None:
+        self._tree = tree
+        self._watches = watches
+        self._by_type: dict[type, Callable[[Client, Any], Found]] = {
+            Exists: self._exists,
+            GetData: self._get_data,
+            GetChildren: self._get_children,
+            GetAcl: self._get_acl,
+            CountDescendants: self._count_descendants,
+            GetEphemerals: self._get_ephemerals,
+            MultiRead: self._multi_read,
+            Sync: lambda _, read: Found(Code.OK, read.path),
+            WhoAmI: self._who_am_i,
+            AddWatch: self._add_watch,
+            CheckWatches: self._check_watches,
+            RemoveWatches: self._remove_watches,
+            SetWatches: self._set_watches,
+        }
+
+    def read(self, client: Client, read: Read) -> Found:
+        return self._by_type[type(read)](client, read)
+
+    # Nodes
+
+    def _exists(self, client: Client, read: Exists) -> Found:
+        path = read.path
+        if "\0" in path:
+            return Found(Code.BAD_ARGUMENTS, None, path)
+        node = self._tree.nodes.get(path)
+        if node is not None and not permits(node.acl, Perms.READ, client.identities):
+            return Found(Code.NO_AUTH, None, path)
+        if read.watch:
+            if self._watches_left(client) < 1:
+                return Found(Code.THROTTLED_OP, None, path)
+            self._watches.data.add(path, client)
+        return Found(Code.NO_NODE, None, path) if node is None else Found(Code.OK, node.stat(), _shown(path))
+
+    def _get_data(self, client: Client, read: GetData) -> Found:
+        found = self._readable(client, read)
+        if isinstance(found, Code):
+            return Found(found, None, read.path)
+        if read.watch:
+            self._watches.data.add(read.path, client)
+        return Found(Code.OK, (found.data, found.stat()), _shown(read.path))
+
+    def _get_children(self, client: Client, read: GetChildren) -> Found:
+        found = self._readable(client, read)
+        if isinstance(found, Code):
+            return Found(found, None, read.path)
+        if read.watch:
+            self._watches.children.add(read.path, client)
+        return Found(Code.OK, (list(found.children or ()), found.stat()), read.path)
+
+    def _readable(self, client: Client, read: GetData | GetChildren) -> Node | Code:
+        node = self._tree.nodes.get(read.path)
+        if node is None:
+            return Code.NO_NODE
+        if not permits(node.acl, Perms.READ, client.identities):
+            return Code.NO_AUTH
+        if read.watch and self._watches_left(client) < 1:
+            return Code.THROTTLED_OP
+        return node
+
+    def _get_acl(self, client: Client, read: GetAcl) -> Found:
+        node = self._tree.nodes.get(read.path)
+        if node is None:
+            return Found(Code.NO_NODE, None, read.path)
+        if not permits(node.acl, Perms.READ | Perms.ADMIN, client.identities):
+            return Found(Code.NO_AUTH, None, read.path)
+        may_change = permits(node.acl, Perms.ADMIN, client.identities)
+        return Found(Code.OK, (node.acl if may_change else masked(node.acl), node.stat()), read.path)
+
+    def _count_descendants(self, client: Client, read: CountDescendants) -> Found:
+        node = self._tree.nodes.get(read.path)
+        if node is None:
+            return Found(Code.NO_NODE)
+        if not permits(node.acl, Perms.READ, client.identities):
+            return Found(Code.NO_AUTH)
+        nodes = len(self._tree.nodes) if read.path == "/" else self._tree.usage(read.path).nodes
+        return Found(Code.OK, nodes - 1)
+
+    def _get_ephemerals(self, client: Client, read: GetEphemerals) -> Found:
+        owned = self._tree.ephemerals.get(client.session.id, set()) if client.session else set()
+        prefix = read.prefix.strip()
+        return Found(
+            Code.OK, sorted(path for path in owned if prefix in ("", "/") or path.startswith(prefix))
+        )
+
+    def _multi_read(self, client: Client, read: MultiRead) -> Found:
+        answers = []
+        for one in read.reads:
+            found = self.read(client, one)
+            answers.append(Answer(found.code, 0, found.value))
+        return Found(Code.OK, answers)
+
+    def _who_am_i(self, client: Client, read: WhoAmI) -> Found:
+        return Found(Code.OK, [(one.scheme, user_of(one)) for one in client.identities])
+
+    # Watches
+
+    def _watches_left(self, client: Client) -> int:
+        return ZNODE_WATCHES_PER_CLIENT_MAX - self._watches.count_of(client)
+
+    def _add_watch(self, client: Client, read: AddWatch) -> Found:
+        if read.mode not in (0, 1):
+            return Found(Code.BAD_ARGUMENTS)
+        if self._watches_left(client) < 1:
+            return Found(Code.THROTTLED_OP)
+        self._watches.add_persistent(read.path, client, recursive=read.mode == 1)
+        return Found(Code.OK)
+
+    def _check_watches(self, client: Client, read: CheckWatches) -> Found:
+        if read.type not in _WATCH_TYPES:
+            return Found(Code.BAD_ARGUMENTS)
+        data_modes, child_modes = _WATCH_TYPES[read.type]
+        has = self._watches.data.has(read.path, client, data_modes)
+        has |= self._watches.children.has(read.path, client, child_modes)
+        return Found(Code.OK if has else Code.NO_WATCHER)
+
+    def _remove_watches(self, client: Client, read: RemoveWatches) -> Found:
+        if read.type not in _WATCH_TYPES:
+            return Found(Code.BAD_ARGUMENTS)
+        data_modes, child_modes = _WATCH_TYPES[read.type]
+        removed = self._watches.data.remove(read.path, client, data_modes)
+        removed |= self._watches.children.remove(read.path, client, child_modes)
+        return Found(Code.OK if removed else Code.NO_WATCHER)
+
+    def _set_watches(self, client: Client, read: SetWatches) -> Found:
+        wanted = len(read.data) + len(read.exist) + len(read.child)
+        wanted += 2 * len(read.persistent) + len(read.recursive)
+        if wanted > self._watches_left(client):
+            return Found(Code.THROTTLED_OP)
+        missed: list[Fired] = []
+
+        def miss(event_type: EventType, path: str) -> None:
+            missed.append((client, WatchEvent(event_type, path)))
+
+        nodes, since = self._tree.nodes, read.relative_zxid
+        for path in read.data:
+            if (node := nodes.get(path)) is None:
+                miss(EventType.NODE_DELETED, path)
+            elif node.mzxid > since:
+                miss(EventType.NODE_DATA_CHANGED, path)
+            else:
+                self._watches.data.add(path, client)
+        for path in read.exist:
+            if path in nodes:
+                miss(EventType.NODE_CREATED, path)
+            else:
+                self._watches.data.add(path, client)
+        for path in read.child:
+            if (node := nodes.get(path)) is None:
+                miss(EventType.NODE_DELETED, path)
+            elif node.pzxid > since:
+                miss(EventType.NODE_CHILDREN_CHANGED, path)
+            else:
+                self._watches.children.add(path, client)
+        for path in read.persistent:
+            self._watches.add_persistent(path, client, recursive=False)
+        for path in read.recursive:
+            self._watches.add_persistent(path, client, recursive=True)
+        return Found(Code.OK, None, None, missed)
+
+
+def _shown(path: str) -> str | None:
+    """The usage of a quota changes with nodes elsewhere."""
+    return None if path.startswith(QUOTA_ROOT) else path
