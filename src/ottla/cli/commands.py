@@ -21,6 +21,11 @@ COMMANDS = (
     Command("down", "stop the broker that runs in the background", "down"),
     Command("status", "tell how the broker of this machine does", "status"),
     Command("logs", "show what the broker in the background logs", "logs"),
+    Command("topic", "list, show, create, change and delete topics", "topic"),
+    Command("config", "show, change and explain settings", "config"),
+    Command("cluster", "show the brokers of a cluster", "cluster"),
+    Command("profile", "names for clusters", "profile"),
+    Command("completion", "completion for bash, zsh and fish", "completion"),
     Command("doctor", "check this machine and installation", "doctor"),
 )
 """In the order of `ottla --help`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import IntEnum
+from typing import Any
 
 
 class ExitCode(IntEnum):
@@ -39,12 +40,25 @@ class CommandFailed(Exception):
 
 def explained(error: Exception) -> CommandFailed:
     """`error` of a room below in words for people."""
+    client_errors = sys.modules.get("ottla.client.errors")  # not loaded: then it is none of them
+    if client_errors is not None and isinstance(error, client_errors.ClientError):
+        return CommandFailed(error.text, error.cure, _client_exit_code(error, client_errors))
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
         return CommandFailed(f"{place}{error.strerror or error}")
     return CommandFailed(
         f"{type(error).__name__}: {error}", "this is a mistake of ours; --debug shows where it happened"
     )
+
+
+def _client_exit_code(error: Exception, kinds: Any) -> ExitCode:
+    if isinstance(error, kinds.ConnectionFailed | kinds.TimedOut):
+        return ExitCode.NO_BROKER
+    if isinstance(error, kinds.UnknownTopic | kinds.UnknownPartition):
+        return ExitCode.NOT_FOUND
+    if isinstance(error, kinds.InvalidSetting | kinds.InvalidOffsetSpec):
+        return ExitCode.WRONG_USE
+    return ExitCode.FAILED
 
 
 def report(failure: CommandFailed) -> None:

@@ -15,6 +15,7 @@ from ottla.cli.commands import COMMANDS
 from ottla.cli.failures import CommandFailed, ExitCode, explained, report
 from ottla.cli.options import Parser, add_debug, debug_is_on
 
+COMPLETE = "__complete"  # what the shells' completion calls; not for people
 _EPILOG = "`ottla COMMAND --help` explains a command. Exit codes: " + ", ".join(
     f"{code.value} {code.meaning}" for code in ExitCode
 )
@@ -23,7 +24,9 @@ _EPILOG = "`ottla COMMAND --help` explains a command. Exit codes: " + ", ".join(
 def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        options = _parser(arguments).parse_args(arguments)
+        if arguments[:1] == [COMPLETE]:
+            return _complete(arguments[1:])
+        options = parser_for(arguments).parse_args(arguments)
         status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser(arguments: Sequence[str]) -> Parser:
+def parser_for(arguments: Sequence[str]) -> Parser:
     """Knows every command's name, and the options of the one that is used."""
     parser = Parser(
         prog="ottla",
@@ -58,6 +61,13 @@ def _parser(arguments: Sequence[str]) -> Parser:
             add_debug(command)
             import_module(f"ottla.cli.{module}").add_arguments(command)
     return parser
+
+
+def _complete(words: Sequence[str]) -> int:
+    from ottla.cli.completing import print_completions
+
+    print_completions(words, parser_for(words))
+    return ExitCode.DONE
 
 
 def _output_closed() -> int:

@@ -7,13 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ottla.cli.failures import CommandFailed, ExitCode
 
-if TYPE_CHECKING:
-    Verbs = argparse._SubParsersAction[argparse.ArgumentParser]
-
+Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int]
 
 _CHOICE = re.compile(r"invalid choice: '?([^']*?)'? \(choose from (.*)\)")
@@ -83,7 +81,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT[,…]",
         help="brokers to begin with (default: OTTLA_BOOTSTRAP, the profile's, 127.0.0.1:9092)",
     )
-    parser.add_argument("--profile", metavar="NAME", help="a cluster saved with `ottla profile set`")
+    parser.add_argument("--profile", metavar="PROFILE", help="a cluster saved with `ottla profile set`")
 
 
 def add_confirmation(parser: argparse.ArgumentParser, *, dry_run: bool = True) -> None:

@@ -1,0 +1,72 @@
+"""`ottla topic`: its verbs and their options; the work is in `topic_views` and `topic_changes`."""
+
+from __future__ import annotations
+
+import argparse
+
+from ottla.cli import topic_changes, topic_views
+from ottla.cli.config import assignment
+from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    verbs = add_verbs(parser)
+    _add_views(verbs)
+    _add_create(verbs)
+    _add_alter(verbs)
+    _add_destruction(verbs)
+
+
+def _add_views(verbs: Verbs) -> None:
+    ls = add_verb(verbs, "ls", topic_views.ls, "list topics")
+    ls.add_argument("pattern", nargs="?", metavar="PATTERN", help="only names that match, as 'orders*'")
+    ls.add_argument("-l", "--long", action="store_true", help="with records and sizes, which takes longer")
+    ls.add_argument("--internal", action="store_true", help="also what brokers keep for themselves")
+    show = add_verb(verbs, "show", topic_views.show, "show a topic: partitions, offsets, sizes, settings")
+    show.add_argument("topic", metavar="TOPIC")
+    for each in (ls, show):
+        add_cluster(each)
+        add_output(each)
+
+
+def _add_create(verbs: Verbs) -> None:
+    create = add_verb(verbs, "create", topic_changes.create, "create topics")
+    create.add_argument("topics", nargs="+", metavar="NAME")
+    create.add_argument("-p", "--partitions", type=int, default=-1, metavar="N")
+    create.add_argument("-r", "--replication-factor", type=int, default=-1, metavar="N")
+    create.add_argument(
+        "-c", "--config", action="append", default=[], type=assignment, metavar="NAME=VALUE",
+        help="a setting; may be repeated",
+    )  # fmt: skip
+    create.add_argument("--if-not-exists", action="store_true", help="leave alone what exists")
+    create.add_argument("--dry-run", action="store_true", help="let the broker check it, and create nothing")
+    add_cluster(create)
+
+
+def _add_alter(verbs: Verbs) -> None:
+    alter = add_verb(verbs, "alter", topic_changes.alter, "add partitions to a topic, or change its settings")
+    alter.add_argument("topic", metavar="TOPIC")
+    alter.add_argument("-p", "--partitions", type=int, metavar="N", help="how many there are to be in all")
+    alter.add_argument(
+        "-c", "--config", action="append", default=[], type=assignment, metavar="NAME=VALUE",
+        help="a setting; may be repeated",
+    )  # fmt: skip
+    alter.add_argument(
+        "--unset", action="append", default=[], metavar="SETTING", help="back to the default; may be repeated"
+    )
+    add_confirmation(alter)
+    add_cluster(alter)
+
+
+def _add_destruction(verbs: Verbs) -> None:
+    rm = add_verb(verbs, "rm", topic_changes.rm, "delete topics and everything in them")
+    rm.add_argument("topics", nargs="+", metavar="TOPIC")
+    trim = add_verb(verbs, "trim", topic_changes.trim, "delete the oldest records of a topic")
+    trim.add_argument("topic", metavar="TOPIC")
+    trim.add_argument(
+        "--before", required=True, metavar="OFFSET", help="what goes: records before 100, -5, @-1h, end, …"
+    )
+    trim.add_argument("-p", "--partition", action="append", type=int, metavar="N", help="only these")
+    for each in (rm, trim):
+        add_confirmation(each)
+        add_cluster(each)
