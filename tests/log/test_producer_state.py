@@ -133,14 +133,15 @@ def test_a_transaction_opens_with_its_first_batch_and_ends_with_its_marker() -> 
     states = ProducerStates(end_offset=40)
     accept(states, header(0, 2, flags=TRANSACTIONAL))
     accept(states, header(2, 1, flags=TRANSACTIONAL))
-    assert states.first_open_transaction_offset == 40
+    assert states.first_unstable_offset(100) == 40
     assert refusal(states, header(3)) is ErrorCode.INVALID_TXN_STATE
     states.expire(NOW_MS + 10**9, 1_000)
     assert len(states) == 1, "an open transaction keeps its producer"
     marker = produced(7, 0, -1).header._replace(base_offset=43)
     completed = states.apply_marker(marker, coordinator_epoch=5, is_abort=True)
-    assert completed == (7, 40, 43, True)
-    assert states.first_open_transaction_offset is None
+    assert completed == (7, 40, 43, True, 44)
+    assert states.first_unstable_offset(43) == 40, "a power cut could still take the marker back"
+    assert states.first_unstable_offset(1_000) is None
     entry = states.get(7)
     assert entry is not None
     assert entry.coordinator_epoch == 5
@@ -175,7 +176,7 @@ def test_snapshot_keeps_epoch_last_batch_and_transaction() -> None:
     assert restored.entries() == {
         key: entry._replace(batches=entry.batches[-1:]) for key, entry in states.entries().items()
     }
-    assert restored.first_open_transaction_offset == 7
+    assert restored.first_unstable_offset(100) == 7
     assert restored.check(header(7, producer_id=1)) is None
 
 

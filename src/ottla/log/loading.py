@@ -57,10 +57,17 @@ def open_log(
     unsynced = Unsynced()
     if snapshots.delete_above(end_offset if is_trusted else known_offset):
         unsynced.directories.add(directory)
+    producers = ProducerStates()
+    rebuild_producers(
+        producers,
+        snapshots,
+        segments,
+        log_start_offset,
+        end_offset,
+        indexed_offset=end_offset if is_trusted else known_offset,
+    )
     if not is_durable:
         _add_all(unsynced, pool, directory, segments, known_offset)
-    producers = ProducerStates()
-    rebuild_producers(producers, snapshots, segments, log_start_offset, end_offset)
     snapshots.delete_except({segment.base_offset for segment in segments})
     segments[-1].begin_life(now_ms, config)
     state = LogState(

@@ -23,6 +23,8 @@ from ottla.log.producer_snapshots import apply_marker, rebuild_producers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
 from ottla.log.sync_ticket import SyncTicket
 from ottla.log.timestamp_lookup import TimestampedOffset, find_max_timestamp, find_timestamp
+from ottla.log.transaction_markers import read_marker
+from ottla.log.txn_index import AbortedTransaction
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_TIMESTAMP
@@ -130,6 +132,8 @@ class PartitionLog:
         segment = self._segments.active
         if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
             segment = self.roll(now_ms)
+        if producing and batches[0].header.is_control:
+            self._note_abort(segment, batches, first_offset)
         segment.append(
             chunks,
             size,
@@ -151,6 +155,21 @@ class PartitionLog:
             NO_TIMESTAMP if append_time is None else append_time,
             self.log_start_offset,
         )
+
+    def _note_abort(self, segment: Segment, batches: Sequence[CheckedBatch], offset: int) -> None:
+        """Before a marker is in the log: then a full disk refuses the marker, and no abort goes unnoted.
+
+        If the append fails the entry stays until the next one with that offset: nobody can read so far.
+        """
+        assert len(batches) == 1, "a marker is appended by itself"
+        marker = read_marker(batches[0].body)
+        if marker is None or not marker.is_abort:
+            return
+        completed = self.producers.ended_by(batches[0].header.producer_id, offset, is_aborted=True)
+        if completed is not None:
+            segment.txn_index.truncate_to(offset)
+            self._unsynced.files.append(segment.txn_index.append(completed.as_aborted()))
+            self._unsynced.directories.add(self.directory)
 
     def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """A full disk shows here, where the append can be refused, and not in the round."""
@@ -244,14 +263,7 @@ class PartitionLog:
             )
         if offset >= end_offset or offset == self.log_end_offset:
             return None
-        segments = self._segments
-        at = segments.index_of(offset)
-        while True:
-            segment = segments[at]
-            start = segment.position_of(offset)
-            if start < segment.size or segment is segments.active:
-                break
-            at += 1  # the offsets from here on were compacted away
+        segment, start = self._find(offset)
         end = segment.position_of(end_offset)
         if start >= end:
             return None
@@ -262,6 +274,29 @@ class PartitionLog:
                 return None  # a part of a batch would bring the reader nowhere
             size = min(size, max(bytes_max, first_size))
         return FileRange(segment.log.handle(), start, size)
+
+    def _find(self, offset: int) -> tuple[Segment, int]:
+        """Segment and position of the batch that holds or follows `offset`."""
+        at = self._segments.index_of(offset)
+        while True:
+            segment = self._segments[at]
+            position = segment.position_of(offset)
+            if position < segment.size or segment is self._segments.active:
+                return segment, position
+            at += 1  # the offsets from here on were compacted away
+
+    def aborted_transactions(self, offset: int, records: FileRange) -> list[AbortedTransaction]:
+        """Those that a reader of `records`, which `read` gave for `offset`, must leave out."""
+        segment, start = self._find(offset)
+        end_offset = segment.offset_behind(start + records.size)
+        aborted = []
+        for at in range(self._segments.index_of(segment.base_offset), len(self._segments)):
+            for transaction in self._segments[at].txn_index.ending_from(offset):
+                if transaction.first_offset < end_offset:
+                    aborted.append(transaction)
+                if transaction.last_stable_offset >= end_offset:
+                    return aborted  # whatever ended later began later
+        return aborted
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record at or after `timestamp`."""
@@ -432,7 +467,9 @@ class PartitionLog:
         if self._ticket is not None:
             self._ticket.end_offset = min(self._ticket.end_offset, end_offset)
         self.epochs.truncate_end(end_offset)
-        rebuild_producers(self.producers, self._snapshots, self._segments, self.log_start_offset, end_offset)
+        rebuild_producers(
+            self.producers, self._snapshots, self._segments, self.log_start_offset, end_offset, end_offset
+        )
         self._is_complete = False
         self._check_offsets()
 

@@ -17,7 +17,7 @@ from struct import Struct
 
 from ottla.log import file_names
 from ottla.log.open_files import OpenFiles, PooledFile
-from ottla.log.producer_state import AppendedBatch, ProducerEntry, ProducerStates
+from ottla.log.producer_state import AppendedBatch, CompletedTransaction, ProducerEntry, ProducerStates
 from ottla.log.segment import Segment
 from ottla.log.transaction_markers import read_marker
 from ottla.model.errors import CorruptData
@@ -152,23 +152,33 @@ def rebuild_producers(
     segments: Iterable[Segment],
     log_start_offset: int,
     end_offset: int,
+    indexed_offset: int,
 ) -> None:
-    """Bring `producers` to `end_offset`: from the newest snapshot, and the batches since then."""
+    """Bring `producers` to `end_offset`: from the newest snapshot, and the batches since then.
+
+    Transactions that were aborted from `indexed_offset` on are added to the indexes of their segments.
+    """
     snapshots.load(producers, end_offset, log_start_offset)
     for segment in segments:
         if segment.end_offset <= producers.end_offset or segment.size == 0:
             continue
         for position, header in segment.headers(segment.position_of(producers.end_offset)):
-            if header.producer_id >= 0:
-                if header.is_control:
-                    apply_marker(producers, header, segment.log.handle().pread(header.size, position))
-                else:
-                    producers.apply(header, header.base_offset, header.max_timestamp)
+            if header.producer_id < 0:
+                continue
+            if not header.is_control:
+                producers.apply(header, header.base_offset, header.max_timestamp)
+                continue
+            completed = apply_marker(producers, header, segment.log.handle().pread(header.size, position))
+            if completed is not None and completed.is_aborted and completed.last_offset >= indexed_offset:
+                segment.txn_index.append(completed.as_aborted())
     producers.end_offset = end_offset
 
 
-def apply_marker(producers: ProducerStates, header: BatchHeader, batch: bytes | memoryview) -> None:
+def apply_marker(
+    producers: ProducerStates, header: BatchHeader, batch: bytes | memoryview
+) -> CompletedTransaction | None:
     """A control batch is in the log: if it ends a transaction, the producer's is over."""
     marker = read_marker(batch)
-    if marker is not None:
-        producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)
+    if marker is None:
+        return None
+    return producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)

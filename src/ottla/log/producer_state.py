@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ottla.log.txn_index import AbortedTransaction
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from ottla.records.batch import BatchHeader
@@ -57,15 +58,22 @@ class CompletedTransaction(NamedTuple):
     first_offset: int
     last_offset: int  # of the marker
     is_aborted: bool
+    last_stable_offset: int  # when it had ended, wherever the high watermark was
+
+    def as_aborted(self) -> AbortedTransaction:
+        return AbortedTransaction(
+            self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset
+        )
 
 
 class ProducerStates:
-    __slots__ = ("_entries", "_open_transactions", "end_offset")
+    __slots__ = ("_entries", "_open_transactions", "_unsettled", "end_offset")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.end_offset = end_offset  # every batch below it has been applied
         self._entries: dict[int, ProducerEntry] = {}  # who has not written for longest first
-        self._open_transactions: dict[int, int] = {}  # producer id by first offset
+        self._open_transactions: dict[int, int] = {}  # producer id by first offset, ascending
+        self._unsettled: dict[int, int] = {}  # ended ones, marker by first offset: it may yet be lost
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -80,15 +88,57 @@ class ProducerStates:
         """Start over from a snapshot."""
         self.end_offset = end_offset
         self._entries = dict(entries)
-        self._open_transactions = {
-            entry.txn_first_offset: producer_id
+        open_transactions = (
+            (entry.txn_first_offset, producer_id)
             for producer_id, entry in entries.items()
             if entry.txn_first_offset is not None
-        }
+        )
+        self._open_transactions = dict(sorted(open_transactions))
+        self._unsettled = {}
+
+    # -- transactions --------------------------------------------------------------------------------------
 
     @property
-    def first_open_transaction_offset(self) -> int | None:
-        return min(self._open_transactions, default=None)
+    def has_transactions(self) -> bool:
+        """Whether any is open, or has ended but might be open again after a power cut."""
+        return bool(self._open_transactions or self._unsettled)
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the first transaction begins whose end is not known for good; None: there is none."""
+        for first_offset, marker_offset in list(self._unsettled.items()):
+            if marker_offset < high_watermark:
+                del self._unsettled[first_offset]
+        first_open = next(iter(self._open_transactions), None)
+        first_unsettled = min(self._unsettled, default=None)
+        if first_open is None or first_unsettled is None:
+            return first_unsettled if first_open is None else first_open
+        return min(first_open, first_unsettled)
+
+    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        """May a coordinator end the producer's transaction here? Raises Refused for one of the past."""
+        entry = self._entries.get(producer_id, _UNKNOWN)
+        if epoch < entry.epoch:
+            raise Refused(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id} is at epoch {entry.epoch}, not {epoch}",
+            )
+        if coordinator_epoch < entry.coordinator_epoch:
+            raise Refused(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"the transactions of producer {producer_id} are in the hands of coordinator epoch "
+                f"{entry.coordinator_epoch}, not {coordinator_epoch}",
+            )
+
+    def ended_by(self, producer_id: int, marker_offset: int, is_aborted: bool) -> CompletedTransaction | None:
+        """What a marker at `marker_offset` would end; None without an open transaction."""
+        first_offset = self._entries.get(producer_id, _UNKNOWN).txn_first_offset
+        if first_offset is None:
+            return None
+        others = (first for first, other in self._open_transactions.items() if other != producer_id)
+        stable_offset = next(others, marker_offset + 1)
+        return CompletedTransaction(producer_id, first_offset, marker_offset, is_aborted, stable_offset)
+
+    # -- sequences -----------------------------------------------------------------------------------------
 
     def check(self, header: BatchHeader, after: BatchHeader | None = None) -> AppendedBatch | None:
         """May a client append this batch next? None: yes. A batch: it is this one again. Else Refused.
@@ -160,15 +210,16 @@ class ProducerStates:
         self, header: BatchHeader, coordinator_epoch: int, is_abort: bool
     ) -> CompletedTransaction | None:
         """A transaction marker is in the log: the producer's open transaction, if any, ends."""
+        completed = self.ended_by(header.producer_id, header.last_offset, is_abort)
         entry = self._take(header.producer_id)
         batches = entry.batches if header.producer_epoch == entry.epoch else ()
         self._entries[header.producer_id] = ProducerEntry(
             header.producer_epoch, coordinator_epoch, header.max_timestamp, None, batches
         )
-        if entry.txn_first_offset is None:
-            return None
-        self._open_transactions.pop(entry.txn_first_offset, None)
-        return CompletedTransaction(header.producer_id, entry.txn_first_offset, header.last_offset, is_abort)
+        if completed is not None:
+            del self._open_transactions[completed.first_offset]
+            self._unsettled[completed.first_offset] = completed.last_offset
+        return completed
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers idle for `producer.id.expiration.ms`, except those with an open transaction."""

@@ -75,6 +75,7 @@ def _recover(
 ) -> bool:
     """Find the segment's valid end, cut there, rebuild its indexes; whether batches were lost by that."""
     start, next_offset = trust_indexes(segment, recovery_point)
+    segment.txn_index.trust_up_to(recovery_point)  # later ones are added when the producers are rebuilt
     epochs.truncate_end(next_offset)  # the batches tell, and the file may be older than a truncation
     valid_size = last_entry_position = start
     file_size = segment.size
@@ -151,17 +152,22 @@ def trust_indexes(segment: Segment, recovery_point: int) -> tuple[int, int]:
     every round, so a power cut can leave holes of zeros in them; those break the rising order.
     """
     base = segment.base_offset
-    kept = _rising(segment.offset_index, recovery_point - base - 1, segment.size - BATCH_BYTES_MIN)
+    offset_index, time_index = segment.offset_index, segment.time_index
+    synced = recovery_point - base - 1
+    time_index.truncate(_rising(time_index, 2**63 - 1, synced))
+    # Only as far as the time index goes too: behind its last entry there may have been larger timestamps.
+    timed = min(synced, (time_index.last() or (0, -1))[1])
+    kept = _rising(offset_index, timed, segment.size - BATCH_BYTES_MIN)
     if kept:
-        relative_offset, position = segment.offset_index.entry(kept - 1)
-        previous = segment.offset_index.entry(kept - 2)[0] if kept > 1 else -1
+        relative_offset, position = offset_index.entry(kept - 1)
+        previous = offset_index.entry(kept - 2)[0] if kept > 1 else -1
         header = header_at(segment.log.handle().pread(HEADER_BYTES, position))
         if header is not None and _leads_to(header, base, previous, relative_offset):
-            segment.offset_index.truncate(kept)
-            segment.time_index.truncate(_rising(segment.time_index, 2**63 - 1, relative_offset))
+            offset_index.truncate(kept)
+            time_index.truncate(_rising(time_index, 2**63 - 1, relative_offset))
             return position, header.base_offset
-    segment.offset_index.truncate(0)
-    segment.time_index.truncate(0)
+    offset_index.truncate(0)
+    time_index.truncate(0)
     return 0, base
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from ottla.log import file_names
@@ -18,6 +18,7 @@ from ottla.log.files import Buffer, FileHandle, Files
 from ottla.log.offset_index import OffsetIndex
 from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.time_index import TimeIndex
+from ottla.log.txn_index import TransactionIndex
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_TIMESTAMP
@@ -47,10 +48,17 @@ class Segment:
         "roll_jitter_ms",
         "size",
         "time_index",
+        "txn_index",
     )
 
     def __init__(
-        self, log: PooledFile, size: int, offset_index: OffsetIndex, time_index: TimeIndex, base_offset: int
+        self,
+        log: PooledFile,
+        size: int,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+        txn_index: TransactionIndex,
+        base_offset: int,
     ) -> None:
         self.base_offset = base_offset
         self.end_offset = base_offset  # offset after the last batch; of sealed segments the next one's base
@@ -58,6 +66,7 @@ class Segment:
         self.log = log
         self.offset_index = offset_index
         self.time_index = time_index
+        self.txn_index = txn_index
         self.first_timestamp: int | None = None  # largest timestamp of the first append; None: not known yet
         self.created_ms = 0
         self.roll_jitter_ms = (
@@ -161,6 +170,7 @@ class Segment:
         self.writer().truncate(position)
         self.offset_index.truncate_to(self.end_offset - self.base_offset)
         self.time_index.truncate_to(self.end_offset - self.base_offset)
+        self.txn_index.truncate_to(self.end_offset)
         self.offset_index.write()
         self.time_index.write()
         self.size = position
@@ -180,7 +190,8 @@ class Segment:
             file.release()
 
     def _all_files(self) -> tuple[PooledFile, ...]:
-        return self.log, self.offset_index.file, self.time_index.file
+        files = (self.log, self.offset_index.file, self.time_index.file)
+        return files if self.txn_index.file is None else (*files, self.txn_index.file)
 
     # -- timestamps ----------------------------------------------------------------------------------------
 
@@ -242,6 +253,12 @@ class Segment:
                 raise
             return self._scan_for(offset, 0)  # the index lied; the log is the truth
 
+    def offset_behind(self, position: int) -> int:
+        """An offset at or behind the batches before `position`, as near as the index knows."""
+        index = self.offset_index
+        at = bisect_left(range(len(index)), position, key=lambda entry: index.entry(entry)[1])
+        return self.base_offset + index.entry(at)[0] + 1 if at < len(index) else self.end_offset
+
     def _scan_for(self, offset: int, start: int) -> int:
         for position, header in self.headers(start):
             if header.base_offset + header.last_offset_delta >= offset:
@@ -285,7 +302,8 @@ def create_segment(pool: OpenFiles, directory: str, base_offset: int, reserve_by
         log.handle().reserve(reserve_bytes)
     offset_index = OffsetIndex(pool.create(stem + file_names.OFFSET_INDEX), 0)
     time_index = TimeIndex(pool.create(stem + file_names.TIME_INDEX), 0)
-    return Segment(log, 0, offset_index, time_index, base_offset)
+    txn_index = TransactionIndex(pool, stem + file_names.TXN_INDEX)
+    return Segment(log, 0, offset_index, time_index, txn_index, base_offset)
 
 
 def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
@@ -299,11 +317,15 @@ def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
         except FileNotFoundError:
             pool.files.create(path).close()
             sizes.append(0)
+    txn_bytes = None
+    with contextlib.suppress(FileNotFoundError):  # most have none
+        txn_bytes = pool.files.size(stem + file_names.TXN_INDEX)
     return Segment(
         pool.existing(log_path),
         pool.files.size(log_path),
         OffsetIndex(pool.existing(stem + file_names.OFFSET_INDEX), sizes[0]),
         TimeIndex(pool.existing(stem + file_names.TIME_INDEX), sizes[1]),
+        TransactionIndex(pool, stem + file_names.TXN_INDEX, txn_bytes),
         base_offset,
     )
 

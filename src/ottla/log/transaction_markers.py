@@ -7,9 +7,11 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ottla.records.content import records_of
+from ottla.records.batch import CONTROL, TRANSACTIONAL, CheckedBatch, read_header
+from ottla.records.content import Record, build_batch, records_of
 from ottla.records.findings import CorruptRecords
 
+_VERSION = 0
 _ABORT = 0
 _COMMIT = 1
 
@@ -30,3 +32,18 @@ def read_marker(batch: bytes | memoryview) -> Marker | None:
     except (CorruptRecords, struct.error):
         return None
     return Marker(kind == _ABORT, coordinator_epoch) if kind in (_ABORT, _COMMIT) else None
+
+
+def build_marker(
+    producer_id: int, producer_epoch: int, is_commit: bool, coordinator_epoch: int, now_ms: int
+) -> CheckedBatch:
+    """A control batch that ends the producer's transaction."""
+    key = struct.pack(">hh", _VERSION, _COMMIT if is_commit else _ABORT)
+    value = struct.pack(">hi", _VERSION, coordinator_epoch)
+    batch = build_batch(
+        [Record(0, now_ms, key, value)],
+        flags=TRANSACTIONAL | CONTROL,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    )
+    return CheckedBatch(read_header(batch), memoryview(batch))

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from ottla.log.disk_errors import is_passing
 from ottla.log.partition_log import AppendResult, PartitionLog
+from ottla.log.transaction_markers import build_marker
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_LEADER_EPOCH
@@ -82,7 +83,13 @@ class Partition:
     @property
     def last_stable_offset(self) -> int:
         """Where read_committed stops. Without open transactions that is the high watermark."""
-        return self._high_watermark
+        producers = self.log.producers
+        if not producers.has_transactions:
+            return self._high_watermark
+        unstable = producers.first_unstable_offset(self._high_watermark)
+        if unstable is None:
+            return self._high_watermark
+        return max(self.log.log_start_offset, min(self._high_watermark, unstable))
 
     def advance(self) -> None:
         """Moves the high watermark to what is safe now; it never goes back."""
@@ -112,6 +119,14 @@ class Partition:
         if not self.log.durable:
             self.advance()
         return result
+
+    def end_transaction(
+        self, producer_id: int, producer_epoch: int, is_commit: bool, coordinator_epoch: int, now_ms: int
+    ) -> int:
+        """Appends a marker; the high watermark at which it is safe. Raises Refused, OSError."""
+        self.log.producers.check_marker(producer_id, producer_epoch, coordinator_epoch)
+        marker = build_marker(producer_id, producer_epoch, is_commit, coordinator_epoch, now_ms)
+        return self.append([marker], now_ms).last_offset + 1
 
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: moves the log start; -1 means up to the high watermark. Returns that."""

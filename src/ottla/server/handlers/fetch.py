@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ottla.log.files import FileRange, NotResident
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -176,15 +177,21 @@ def _read_partition(
     committed = request.isolation_level == _READ_COMMITTED
     end_offset = partition.last_stable_offset if committed else partition.high_watermark
     records = None
+    aborted: list[AbortedTransaction] = []
     if asked.fetch_offset < end_offset and (first or bytes_left > 0):
         limit = min(asked.partition_max_bytes, bytes_left)
         records = partition.log.read(asked.fetch_offset, limit, end_offset, at_least_one=first)
+        if committed and records is not None:
+            aborted = [
+                AbortedTransaction(each.producer_id, each.first_offset)
+                for each in partition.log.aborted_transactions(asked.fetch_offset, records)
+            ]
     return PartitionData(
         partition_index=asked.partition,
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=log_start,
-        aborted_transactions=() if committed else None,
+        aborted_transactions=aborted if committed else None,
         records=records if records is not None else b"",
     )
 
