@@ -186,9 +186,10 @@ def test_acks_all_need_enough_replicas_but_never_more_than_there_are(tmp_path: P
 
 
 def test_a_deleted_partition_tells_so(durable: Replica) -> None:
-    assert not durable.partition.deleted
+    assert durable.partition.unavailable is None
     durable.partition.gone()
-    assert durable.partition.deleted
+    assert durable.partition.unavailable is not None
+    assert durable.partition.unavailable.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert durable.events == [Event.DELETION]
 
 
