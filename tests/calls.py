@@ -30,6 +30,11 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -230,6 +235,17 @@ def values_from(client: WireClient, topic: str, offset: int = 0, partition: int 
         values += [record.value for record in found if record.offset >= offset]
         offset = found[-1].offset + 1
     return values
+
+
+# -- groups ----------------------------------------------------------------------------------------------
+
+
+def commit_request(
+    group: str, topic: str, offset: int, *, partition: int = 0, metadata: str | None = None
+) -> OffsetCommitRequest:
+    """By no member of the group."""
+    committed = OffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
+    return OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=[committed])])
 
 
 def list_offset(

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from calls import at, batch_of, create_topic, describe_topic, fetch_request, produce_request, unique_name
+from calls import (
+    at,
+    batch_of,
+    commit_request,
+    create_topic,
+    describe_topic,
+    fetch_request,
+    produce_request,
+    unique_name,
+)
 from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId
@@ -17,6 +26,7 @@ from ottla.protocol.messages import alter_configs, incremental_alter_configs
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -25,6 +35,7 @@ from ottla.protocol.messages.delete_records import (
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
 from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -32,19 +43,30 @@ from ottla.protocol.messages.describe_topic_partitions import (
 )
 from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from ottla.protocol.messages.join_group import JoinGroupRequest
+from ottla.protocol.messages.leave_group import LeaveGroupRequest
 from ottla.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from ottla.protocol.messages.sync_group import SyncGroupRequest
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.principals import ANONYMOUS, Principal
 from ottla.server.routes import all_routes
@@ -94,14 +116,18 @@ def client(guarded: InProcessBroker, gatekeeper: Gatekeeper) -> Iterator[WireCli
 
 @pytest.fixture
 def topic(client: WireClient, gatekeeper: Gatekeeper) -> str:
-    """A topic with one record, made while everything was allowed."""
+    """A topic with one record, and a group that has read it, made while everything was allowed."""
     name = create_topic(client)
     client.call(produce_request(name, batch_of(b"secret")), 12)
+    client.call(FindCoordinatorRequest(coordinator_keys=[GROUP]), 4)
+    client.call(commit_request(GROUP, name, 1), 9)
     gatekeeper.asked.clear()
     return name
 
 
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+GROUP = "group"
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -150,6 +176,54 @@ CASES: dict[str, Case] = {
             == (ErrorCode.GROUP_AUTHORIZATION_FAILED, -1)
         ),
         name="group",
+    ),
+    "OffsetCommit": Case(
+        lambda topic: commit_request(GROUP, topic, 1),
+        9,
+        lambda it: _partition_code(it) == GROUP_DENIED,
+        name=GROUP,
+    ),
+    "OffsetFetch": Case(
+        lambda topic: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GROUP)]),
+        9,
+        lambda it: (it.groups[0].error_code, it.groups[0].topics) == (GROUP_DENIED, ()),
+        name=GROUP,
+    ),
+    "OffsetDelete": Case(
+        lambda topic: OffsetDeleteRequest(
+            GROUP, [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(0)])]
+        ),
+        0,
+        lambda it: (it.error_code, it.topics) == (GROUP_DENIED, ()),
+        name=GROUP,
+    ),
+    "JoinGroup": Case(
+        lambda topic: JoinGroupRequest(GROUP, 6000, 6000, protocol_type="x"),
+        9,
+        lambda it: (it.error_code, it.member_id) == (GROUP_DENIED, ""),
+        name=GROUP,
+    ),
+    "SyncGroup": Case(
+        lambda topic: SyncGroupRequest(GROUP), 3, lambda it: it.error_code == GROUP_DENIED, name=GROUP
+    ),
+    "Heartbeat": Case(
+        lambda topic: HeartbeatRequest(GROUP), 4, lambda it: it.error_code == GROUP_DENIED, name=GROUP
+    ),
+    "LeaveGroup": Case(
+        lambda topic: LeaveGroupRequest(GROUP), 4, lambda it: it.error_code == GROUP_DENIED, name=GROUP
+    ),
+    "DescribeGroups": Case(
+        lambda topic: DescribeGroupsRequest([GROUP]),
+        6,
+        lambda it: (it.groups[0].error_code, it.groups[0].group_state) == (GROUP_DENIED, ""),
+        name=GROUP,
+    ),
+    "ListGroups": Case(lambda topic: ListGroupsRequest(), 5, lambda it: it.groups == (), name=GROUP),
+    "DeleteGroups": Case(
+        lambda topic: DeleteGroupsRequest([GROUP]),
+        2,
+        lambda it: it.results[0].error_code == GROUP_DENIED,
+        name=GROUP,
     ),
     "CreateTopics": Case(
         lambda topic: CreateTopicsRequest([CreatableTopic(f"{topic}-new", 1, 1)]),
@@ -257,6 +331,10 @@ def test_a_route_asks_for_what_it_declares(
         assert (Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME) in gatekeeper.asked
         gatekeeper.allows = lambda question: question[1] is not ResourceType.CLUSTER
         client.call(CreateTopicsRequest([CreatableTopic(f"{topic}-new", 1, 1)]), 7)
+    if api == "ListGroups":  # who may describe the cluster sees all groups
+        assert (Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME) in gatekeeper.asked
+        gatekeeper.allows = lambda question: question[1] is not ResourceType.CLUSTER
+        assert [each.group_id for each in client.call(ListGroupsRequest(), 5).groups] == [GROUP]
     assert (route.operation, route.resource, name) in gatekeeper.asked
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -12,7 +11,6 @@ from ottla.log.files import FileRange, SystemFiles
 from ottla.model.clock import ManualClock
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.api_versions import ApiVersionsResponse
-from ottla.server.exchange import Exchange
 from ottla.server.long_requests import LongRequests, Steps
 
 ANSWER = ApiVersionsResponse()
@@ -40,7 +38,7 @@ class Bench:
 
     def begin(self, steps: Steps) -> Asked:
         asked = Asked()
-        self.long_requests.begin(cast(Exchange[Any], asked), steps)
+        self.long_requests.begin(asked, steps)
         return asked
 
     def turn(self) -> None:

@@ -21,7 +21,7 @@ from ottla.model.config_types import (
 from ottla.model.limits import MIB
 from ottla.model.topic_settings import DAY_MS, HOUR_MS, MINUTE_MS
 
-_NO_GROUPS = "consumer groups are not served yet"
+_NO_NEW_PROTOCOL = "groups of the new protocol (KIP-848) are not served yet"
 _NO_TRANSACTIONS = "transactions are not served yet"
 
 
@@ -33,7 +33,8 @@ def _group(
     rule: Rule | None = None,
     importance: Importance = "medium",
 ) -> Setting:
-    return Setting(name, kind, default, doc, rule, importance, inert=_NO_GROUPS)
+    inert = _NO_NEW_PROTOCOL if name.startswith("group.co") else ""
+    return Setting(name, kind, default, doc, rule, importance, inert=inert)
 
 
 _GROUPS = (

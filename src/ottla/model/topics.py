@@ -15,7 +15,9 @@ NO_TOPIC_ID = TopicId(bytes(16))
 TOPIC_NAME_LENGTH_MAX = 249  # a partition directory is `<topic>-<n>` and a deleted one adds a 33-byte suffix
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
 
 class TopicPartition(NamedTuple):

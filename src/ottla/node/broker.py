@@ -125,14 +125,19 @@ class Broker:
         self._controller.on_change += [self._hosting.follow, self._follow]
         self._limit_connections()
         self._services = self._make_services()
+        groups = self._services.groups
+        self._controller.on_change.append(groups.follow)
+        groups.start()
         self._open_listeners()
         self._housekeeping = self._make_housekeeping()
         self._open_http()
         self._reactor.turn_hooks += [
             self._parking.settle,
+            groups.topic.flush,
             self._hosting.delete_doomed,
             self._rounds.start,
             self._parking.settle,
+            groups.topic.wake_if_dirty,
         ]
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
@@ -301,6 +306,7 @@ class Broker:
         reactor = self._reactor
         reactor.stop_listening()
         reactor.stop_reading()
+        self._services.groups.stop()
         deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS_MAX
         reactor.turn(0)
         while self._rounds.is_busy and self._failure is None:  # however long it takes: it was promised

@@ -9,16 +9,29 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Protocol
 
 from ottla.log.files import FileRange
 from ottla.model.clock import Clock
 from ottla.model.limits import TURN_HANDLING_US_MAX
 from ottla.protocol.fields import Message
-from ottla.server.exchange import Exchange
 from ottla.server.warming import Offload, warm
 
 Steps = Generator[FileRange | None, None, Message]
+Work = Generator[FileRange | None, None, Any]
+
+
+class Asker(Protocol):
+    """Whoever the work is done for: an exchange, or a part of the broker."""
+
+    @property
+    def abandoned(self) -> bool:
+        """Nobody wants the answer any more."""
+        ...
+
+    def answer(self, response: Any) -> None: ...
+
+    def fail(self, error: Exception) -> None: ...
 
 
 class LongRequests:
@@ -26,39 +39,37 @@ class LongRequests:
         self._clock = clock
         self._post = post  # runs a callable in the next turn
         self._offload = offload
-        self._interrupted: deque[tuple[Exchange[Any], Steps]] = deque()
+        self._interrupted: deque[tuple[Asker, Work]] = deque()
 
     def __len__(self) -> int:
         return len(self._interrupted)
 
-    def begin(self, exchange: Exchange[Any], steps: Steps) -> None:
+    def begin(self, asker: Asker, steps: Work) -> None:
         """The first slice now; the answer follows by itself."""
-        self._go_on(exchange, steps, self._clock.monotonic_us() + TURN_HANDLING_US_MAX)
+        self._go_on(asker, steps, self._clock.monotonic_us() + TURN_HANDLING_US_MAX)
 
-    def _go_on(
-        self, exchange: Exchange[Any], steps: Steps, late_us: int, error: BaseException | None = None
-    ) -> None:
+    def _go_on(self, asker: Asker, steps: Work, late_us: int, error: BaseException | None = None) -> None:
         try:
             wanted = next(steps) if error is None else steps.throw(error)
             while wanted is None:
-                if exchange.abandoned:
+                if asker.abandoned:
                     steps.close()
                     return
                 if self._clock.monotonic_us() > late_us:
-                    self._interrupt(exchange, steps)
+                    self._interrupt(asker, steps)
                     return
                 wanted = next(steps)
         except StopIteration as end:
-            exchange.answer(end.value)
+            asker.answer(end.value)
         except Exception as bug:
-            exchange.fail(bug)
+            asker.fail(bug)
         else:
-            self._read_first(exchange, steps, wanted)
+            self._read_first(asker, steps, wanted)
 
-    def _interrupt(self, exchange: Exchange[Any], steps: Steps) -> None:
+    def _interrupt(self, asker: Asker, steps: Work) -> None:
         if not self._interrupted:
             self._post(self._slice)
-        self._interrupted.append((exchange, steps))
+        self._interrupted.append((asker, steps))
 
     def _slice(self) -> None:
         interrupted, self._interrupted = self._interrupted, deque()
@@ -70,11 +81,11 @@ class LongRequests:
                 self._post(self._slice)
             self._interrupted.extendleft(reversed(interrupted))  # who had no slice comes first
 
-    def _read_first(self, exchange: Exchange[Any], steps: Steps, wanted: FileRange) -> None:
+    def _read_first(self, asker: Asker, steps: Work, wanted: FileRange) -> None:
         def read(error: BaseException | None) -> None:
-            if exchange.abandoned:
+            if asker.abandoned:
                 steps.close()
             else:
-                self._go_on(exchange, steps, self._clock.monotonic_us() + TURN_HANDLING_US_MAX, error)
+                self._go_on(asker, steps, self._clock.monotonic_us() + TURN_HANDLING_US_MAX, error)
 
         self._offload(lambda: warm([wanted]), read)

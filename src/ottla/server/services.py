@@ -17,6 +17,7 @@ from ottla.security.authorizer import Authorizer, Operation, ResourceType, autho
 from ottla.security.quotas import Quotas
 from ottla.server.connection import Connection
 from ottla.server.fetch_sessions import FetchSessions
+from ottla.server.group_service import GroupService
 from ottla.server.long_requests import LongRequests
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
@@ -42,9 +43,11 @@ class Services:
     announced: tuple[ApiVersion, ...] = ()  # what ApiVersions tells, once the routes are known
     announced_bytes: dict[int, bytes] = field(default_factory=dict)  # the same, encoded, by version
     long_requests: LongRequests = field(init=False)
+    groups: GroupService = field(init=False)
 
     def __post_init__(self) -> None:
         self.long_requests = LongRequests(self.clock, self.reactor.post, self.offload_read)
+        self.groups = GroupService(self)
 
     @property
     def broker_config(self) -> BrokerConfig:

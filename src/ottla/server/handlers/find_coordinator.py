@@ -1,8 +1,9 @@
-"""FindCoordinator 0-6: which broker coordinates a group.
+"""FindCoordinator 0-6: which broker coordinates a group; from 4 on for many at once.
 
-One broker coordinates everything. Transactional ids and share groups are not offered yet. For the former the
-answer is TRANSACTIONAL_ID_AUTHORIZATION_FAILED: librdkafka takes it as final, where it would ask again after
-other codes until its own time is up.
+It is the leader of the group's partition of `__consumer_offsets`, which is made when the first group is asked
+for. Transactional ids and share groups are not offered yet. For the former the answer is
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED: librdkafka takes it as final, where it would ask again after other
+codes until its own time is up.
 """
 
 from __future__ import annotations
@@ -23,44 +24,63 @@ if TYPE_CHECKING:
 _GROUP = 0
 _TRANSACTION = 1
 _SHARE_GROUP = 2
+_MANY_SINCE = 4
 
 
-def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> FindCoordinatorResponse:
+def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> FindCoordinatorResponse | None:
     request = exchange.request
-    if exchange.version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=[_find(exchange, services, key) for key in request.coordinator_keys]
-        )
-    found = _find(exchange, services, request.key)
+    keys = request.coordinator_keys if exchange.version >= _MANY_SINCE else [request.key]
+    refusals = {key: _refusal(exchange, key) for key in keys}
+
+    def answer(problem: Refused | None) -> None:
+        if not exchange.abandoned:
+            found = [_find(exchange, services, key, refusals[key] or problem) for key in keys]
+            exchange.answer(_response(exchange.version, found))
+
+    if all(refusals.values()):
+        answer(None)
+    else:
+        services.groups.topic.ensure(answer)
+    return None
+
+
+def _response(version: int, found: list[Coordinator]) -> FindCoordinatorResponse:
+    if version >= _MANY_SINCE:
+        return FindCoordinatorResponse(coordinators=found)
+    (one,) = found
     return FindCoordinatorResponse(
-        error_code=found.error_code,
-        error_message=found.error_message,
-        node_id=found.node_id,
-        host=found.host,
-        port=found.port,
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
     )
 
 
-def _find(exchange: Exchange[FindCoordinatorRequest], services: Services, key: str) -> Coordinator:
-    try:
-        _check(exchange, key)
-    except Refused as refusal:
-        return Coordinator(key, -1, "", -1, refusal.code, refusal.text)
-    host, port = services.advertised(exchange.connection.listener)
-    return Coordinator(key, services.node_id, host, port)
+def _find(
+    exchange: Exchange[FindCoordinatorRequest], services: Services, key: str, refusal: Refused | None
+) -> Coordinator:
+    if refusal is None:
+        node_id = services.groups.topic.coordinator_of(key)
+        for broker_id, host, port, _ in services.brokers(exchange.connection.listener):
+            if broker_id == node_id:
+                return Coordinator(key, node_id, host, port)
+        refusal = Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return Coordinator(key, -1, "", -1, refusal.code, refusal.text)
 
 
-def _check(exchange: Exchange[FindCoordinatorRequest], key: str) -> None:
+def _refusal(exchange: Exchange[FindCoordinatorRequest], key: str) -> Refused | None:
     key_type = exchange.request.key_type
     if key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
-        raise Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
+        return Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
     if key_type == _TRANSACTION:
-        raise Refused(
+        return Refused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker does not offer transactions yet"
         )
     if key_type != _GROUP:
-        raise Refused(ErrorCode.INVALID_REQUEST, "this broker does not offer share groups yet")
+        return Refused(ErrorCode.INVALID_REQUEST, "this broker does not offer share groups yet")
     if not exchange.may(key):
-        raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not key:
-        raise Refused(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
+        return Refused(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
+    return None

@@ -1,0 +1,121 @@
+"""Kafka's records of `__consumer_offsets`, byte for byte: offset commits and the metadata of classic groups.
+
+A key begins with two bytes that tell what it is: 0 and 1 an offset commit, 2 a group. A value begins with
+its own version. Values are written in the versions that Kafka 2.3 to 4 write; all up to 4 are read.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple, TypeVar
+
+from ottla.coordinator.state_log import StateRecord
+from ottla.model.errors import Malformed
+from ottla.protocol.codec import decode, encode_bytes
+from ottla.protocol.fields import Int32, Int64, Message, ignorable, since, until
+
+_OFFSET_COMMIT = 1
+_GROUP_METADATA = 2
+_OFFSET_VALUE = 3
+_OFFSET_VALUE_EXPIRING = 1  # the one that has room for a retention of its own
+_GROUP_VALUE = 3
+_VERSION = struct.Struct(">h")
+
+M = TypeVar("M", bound=Message)
+
+
+class OffsetCommitKey(Message, versions=(0, 1)):
+    group: str = ""
+    topic: str = ""
+    partition: Int32 = 0
+
+
+class OffsetCommitValue(Message, versions=(0, 4), flexible_since=4):
+    offset: Int64 = 0
+    leader_epoch: Annotated[Int32, since(3), ignorable] = -1
+    metadata: str = ""
+    commit_timestamp_ms: Int64 = 0
+    expire_timestamp_ms: Annotated[Int64, since(1), until(1), ignorable] = -1
+
+
+class GroupMetadataKey(Message, versions=(2, 2)):
+    group: str = ""
+
+
+class MemberMetadata(Message):
+    member_id: str = ""
+    group_instance_id: Annotated[str | None, since(3), ignorable] = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: Annotated[Int32, since(1), ignorable] = -1
+    session_timeout_ms: Int32 = 0
+    subscription: bytes = b""
+    assignment: bytes = b""
+
+
+class GroupMetadataValue(Message, versions=(0, 4), flexible_since=4):
+    protocol_type: str = ""
+    generation: Int32 = 0
+    protocol: str | None = None
+    leader: str | None = None
+    current_state_timestamp_ms: Annotated[Int64, since(2), ignorable] = -1
+    members: Sequence[MemberMetadata] = ()
+
+
+class OffsetRecord(NamedTuple):
+    key: OffsetCommitKey
+    value: OffsetCommitValue | None
+
+
+class GroupRecord(NamedTuple):
+    key: GroupMetadataKey
+    value: GroupMetadataValue | None
+
+
+def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> StateRecord:
+    version = _OFFSET_VALUE
+    if value is not None and value.expire_timestamp_ms >= 0:
+        version = _OFFSET_VALUE_EXPIRING
+    return StateRecord(_versioned(key, _OFFSET_COMMIT), None if value is None else _versioned(value, version))
+
+
+def group_record(group_id: str, value: GroupMetadataValue | None) -> StateRecord:
+    key = _versioned(GroupMetadataKey(group_id), _GROUP_METADATA)
+    return StateRecord(key, None if value is None else _versioned(value, _GROUP_VALUE))
+
+
+def read_record(record: StateRecord) -> OffsetRecord | GroupRecord | None:
+    """None for kinds of records that are not known here. Malformed for what is no record at all."""
+    kind = _version_of(record.key)
+    if kind in (0, _OFFSET_COMMIT):
+        return OffsetRecord(
+            decode(OffsetCommitKey, kind, record.key, _VERSION.size)[0],
+            None if record.value is None else _value(OffsetCommitValue, record.value),
+        )
+    if kind == _GROUP_METADATA:
+        return GroupRecord(
+            decode(GroupMetadataKey, kind, record.key, _VERSION.size)[0],
+            None if record.value is None else _value(GroupMetadataValue, record.value),
+        )
+    return None
+
+
+def _versioned(message: Message, version: int) -> bytes:
+    return _VERSION.pack(version) + encode_bytes(message, version)
+
+
+def _version_of(data: bytes) -> int:
+    if len(data) < _VERSION.size:
+        raise Malformed(f"{len(data)} bytes have no room for a version")
+    version: int = _VERSION.unpack_from(data)[0]
+    return version
+
+
+def _value(message_type: type[M], data: bytes) -> M:
+    version = _version_of(data)
+    assert message_type.__versions__ is not None
+    first, last = message_type.__versions__
+    if not first <= version <= last:
+        raise Malformed(f"{message_type.__name__} v{version} is not known, only {first} to {last}")
+    return decode(message_type, version, data, _VERSION.size)[0]

@@ -1,0 +1,172 @@
+"""OffsetFetch 1-10: how far groups have read; -1 where nothing is committed.
+
+- Up to 7 for one group, from 8 on for many, each with an error of its own. No topics (2+): all there are.
+- From 7 on the client can ask for stable offsets: UNSTABLE_OFFSET_COMMIT where a transaction is open.
+- From 10 on topics are named by id. What the peer may not describe is refused, or left out of all.
+- The answer leaves when the commits it tells of are durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.offsets import Place
+from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ottla.security.authorizer import Operation, ResourceType
+from ottla.server.exchange import Exchange
+from ottla.server.group_service import Groups
+from ottla.server.group_topics import topic_name
+
+if TYPE_CHECKING:
+    from ottla.server.services import Services
+
+_MANY_GROUPS_SINCE = 8
+_GROUP_ERROR_SINCE = 2
+_TOPIC_IDS_SINCE = 10
+_NONE = -1
+
+
+def handle(exchange: Exchange[OffsetFetchRequest], services: Services) -> None:
+    asked = [_Asked(exchange, services, group) for group in _groups(exchange)]
+
+    def answer(refusal: Refused | None) -> None:
+        if not exchange.abandoned:
+            code = ErrorCode.NONE if refusal is None else refusal.code
+            exchange.answer(_response(exchange.version, [each.response(code) for each in asked]))
+
+    services.groups.when_durable([each.partition for each in asked if each.partition is not None], answer)
+
+
+def _groups(exchange: Exchange[OffsetFetchRequest]) -> Sequence[OffsetFetchRequestGroup]:
+    request = exchange.request
+    if exchange.version >= _MANY_GROUPS_SINCE:
+        return request.groups
+    topics = None
+    if request.topics is not None:
+        topics = [
+            OffsetFetchRequestTopics(topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
+    return [OffsetFetchRequestGroup(request.group_id, topics=topics)]
+
+
+class _Asked:
+    """What is asked of one group."""
+
+    def __init__(
+        self, exchange: Exchange[OffsetFetchRequest], services: Services, group: OffsetFetchRequestGroup
+    ) -> None:
+        self.partition: Groups | None = None  # where the group is
+        self._exchange = exchange
+        self._services = services
+        self._group = group
+        self._code = ErrorCode.NONE
+        try:
+            if not exchange.may(group.group_id):
+                raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            self.partition = services.groups.topic.find(group.group_id)
+        except Refused as refusal:
+            self._code = refusal.code
+
+    def response(self, outcome: ErrorCode) -> OffsetFetchResponseGroup:
+        code = self._code or outcome
+        if code is not ErrorCode.NONE:
+            return OffsetFetchResponseGroup(self._group.group_id, self._refused_topics(code), code)
+        topics = self._all_topics() if self._group.topics is None else self._asked_topics(self._group.topics)
+        return OffsetFetchResponseGroup(self._group.group_id, topics)
+
+    def _refused_topics(self, code: ErrorCode) -> list[OffsetFetchResponseTopics]:
+        """Version 1 has no other place for the error; from 2 on the topics are left out."""
+        if self._exchange.version >= _GROUP_ERROR_SINCE:
+            return []
+        return [_refused_topic(topic, code) for topic in self._group.topics or ()]
+
+    def _asked_topics(self, topics: Sequence[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
+        found = []
+        for topic in topics:
+            try:
+                name = topic_name(
+                    self._exchange, self._services, Operation.DESCRIBE, topic.name, topic.topic_id
+                )
+            except Refused as refusal:
+                if refusal.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    found.append(_refused_topic(topic, refusal.code))
+                    continue
+                name = topic.name  # it has no offsets, which is no error
+            partitions = [self._partition(name, index) for index in topic.partition_indexes]
+            found.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
+        return found
+
+    def _all_topics(self) -> list[OffsetFetchResponseTopics]:
+        assert self.partition is not None
+        topics = self._services.controller.image.topics
+        found = []
+        for name, partitions in self.partition.machine.offsets.of_group(self._group.group_id).items():
+            topic = topics.get(name)
+            if topic is None or not self._may_describe(name):
+                continue
+            found.append(
+                OffsetFetchResponseTopics(
+                    name, topic.id, [self._partition(name, index) for index in partitions]
+                )
+            )
+        return found
+
+    def _may_describe(self, topic: str) -> bool:
+        connection = self._exchange.connection
+        return self._services.may(connection, Operation.DESCRIBE, ResourceType.TOPIC, topic)
+
+    def _partition(self, topic: str, index: int) -> OffsetFetchResponsePartitions:
+        assert self.partition is not None
+        offsets = self.partition.machine.offsets
+        place = Place(self._group.group_id, topic, index)
+        if self._exchange.request.require_stable and offsets.is_open(place):
+            return _no_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        value = offsets.get(place)
+        if value is None:
+            return _no_offset(index, ErrorCode.NONE)
+        return OffsetFetchResponsePartitions(index, value.offset, value.leader_epoch, value.metadata)
+
+
+def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+    partitions = [_no_offset(index, code) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+
+
+def _no_offset(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, _NONE, _NONE, "", code)
+
+
+def _response(version: int, groups: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+    if version >= _MANY_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    topics = [
+        OffsetFetchResponseTopic(
+            topic.name,
+            [
+                OffsetFetchResponsePartition(
+                    each.partition_index,
+                    each.committed_offset,
+                    each.committed_leader_epoch,
+                    each.metadata,
+                    each.error_code,
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
