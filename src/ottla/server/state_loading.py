@@ -14,9 +14,9 @@ from ottla.log.files import FileRange, NotResident
 from ottla.log.partition_log import PartitionLog
 from ottla.log.transaction_markers import read_marker
 from ottla.model.errors import CorruptData
-from ottla.records.batch import BatchHeader, scan
-from ottla.records.content import records_of
+from ottla.records.batch import BatchHeader
 from ottla.records.findings import CorruptRecords
+from ottla.records.formats import records_of, scan
 
 log = logging.getLogger(__name__)
 

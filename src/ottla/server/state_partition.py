@@ -59,6 +59,11 @@ class StatePartition(Generic[M]):
     def index(self) -> int:
         return self.partition.index
 
+    @property
+    def is_lost(self) -> bool:
+        """What is written does not come back: another state has taken over, or the log is offline."""
+        return self.is_given_up or self.partition.unavailable is not None
+
     # -- writing -------------------------------------------------------------------------------------------
 
     def write(self, records: Sequence[StateRecord], done: Done, producer: Producer | None = None) -> None:
@@ -99,7 +104,7 @@ class StatePartition(Generic[M]):
     def flush(self) -> None:
         """Once in a turn."""
         writes, self._writes = self._writes, []
-        if self.is_given_up:
+        if self.is_lost:
             _tell(writes, Refused(ErrorCode.NOT_COORDINATOR))
             return
         services = self._topic.services
@@ -150,7 +155,7 @@ class StatePartition(Generic[M]):
         partition, services = self.partition, self._topic.services
 
         def attempt() -> bool:
-            if partition.deleted or self.is_given_up:
+            if self.is_lost:
                 _tell(writes, Refused(ErrorCode.NOT_COORDINATOR))
             elif partition.high_watermark >= end_offset:
                 _tell(writes, None)

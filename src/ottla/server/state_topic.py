@@ -99,10 +99,12 @@ class StateTopic(Generic[M]):
     def find(self, key: str) -> StatePartition[M]:
         """Where the state of `key` is. Refused, with what its client should do, when that is not here."""
         image = self._image
-        found = None
-        if image is not None:
-            found = self.partitions.get(partition_for(key, len(image.partitions)))
-        if found is None:
+        if image is None:
+            raise Refused(ErrorCode.NOT_COORDINATOR)
+        index = partition_for(key, len(image.partitions))
+        found = self.partitions.get(index)
+        if found is None or found.is_lost:
+            self._follow_leadership(image, index)  # it may have come online since
             raise Refused(ErrorCode.NOT_COORDINATOR)
         if not found.is_loaded:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -114,34 +116,39 @@ class StateTopic(Generic[M]):
         """Loads what is there. To be called once, when the partitions are hosted."""
         image = self._image
         if image is not None:
-            self._follow_leadership(image)
+            self._follow_all(image)
 
     def follow(self, change: Change) -> None:
         """After the partitions themselves have followed it."""
         match change:
             case TopicCreated(topic) | PartitionsAdded(topic) if topic.name == self.name:
-                self._follow_leadership(topic)
+                self._follow_all(topic)
             case TopicDeleted(topic) if topic.name == self.name:
                 for partition in list(self.partitions.values()):
                     self._give_up(partition)
             case PartitionsChanged(partitions):
                 image = self._image
                 if image is not None and any(topic.id == image.id for topic, _ in partitions):
-                    self._follow_leadership(image)
+                    self._follow_all(image)
             case _:
                 pass
 
-    def _follow_leadership(self, image: TopicImage) -> None:
-        for index, partition_image in enumerate(image.partitions):
-            partition = self.services.partitions.with_id(image.id, index)
-            is_ours = partition is not None and partition_image.leader == self.services.node_id
-            known = self.partitions.get(index)
-            if known is not None and (not is_ours or known.partition is not partition):
-                self._give_up(known)
-                known = None
-            if is_ours and known is None:
-                assert partition is not None
-                self._load(partition)
+    def _follow_all(self, image: TopicImage) -> None:
+        for index in range(len(image.partitions)):
+            self._follow_leadership(image, index)
+
+    def _follow_leadership(self, image: TopicImage, index: int) -> None:
+        led = self.services.partitions.with_id(image.id, index)
+        if led is not None and (
+            led.unavailable is not None or image.partitions[index].leader != self.services.node_id
+        ):
+            led = None
+        known = self.partitions.get(index)
+        if known is not None and known.partition is not led:
+            self._give_up(known)
+            known = None
+        if led is not None and known is None:
+            self._load(led)
 
     def _give_up(self, partition: StatePartition[M]) -> None:
         partition.is_given_up = True
@@ -152,7 +159,8 @@ class StateTopic(Generic[M]):
         """The state is not what its log holds."""
         if not partition.is_given_up:
             self._give_up(partition)
-            self._load(partition.partition)
+            if partition.partition.unavailable is None:
+                self._load(partition.partition)
 
     # -- loading -------------------------------------------------------------------------------------------
 
