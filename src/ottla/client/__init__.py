@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.client.admin import Admin as Admin
     from ottla.client.errors import ClientError as ClientError
+    from ottla.client.producer import Producer as Producer
     from ottla.model.topics import TopicPartition as TopicPartition
 
 _HOMES = {
     "Admin": "ottla.client.admin",
     "ClientError": "ottla.client.errors",
+    "Producer": "ottla.client.producer",
     "TopicPartition": "ottla.model.topics",
 }
 
-__all__ = ["Admin", "ClientError", "TopicPartition"]
+__all__ = ["Admin", "ClientError", "Producer", "TopicPartition"]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,7 +40,7 @@ class Call:
     done: Done
     deadline_ms: int
     version_max: int = _VERSION_END
-    is_answered: bool = True  # false: a Produce with acks=0
+    is_answered: bool = True  # false: a Produce with acks=0, done with an empty answer when it is sent
     version: int = -1  # set when it is sent
 
 
@@ -157,6 +157,8 @@ class Conversation:
             return []
         if call.is_answered:
             self._sent.append((self._correlation_id, call))
+        else:
+            call.done(call.api.response(), version)
         return chunks
 
     def version_of(self, api: Api, version_max: int = _VERSION_END) -> int | None:

@@ -6,7 +6,7 @@ went back on the same topic) does not replace it: brokers learn of a new leader 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from ottla.client.backoff import Backoff
 from ottla.client.cluster_view import Broker, ClusterView, Partition, Topic
@@ -32,17 +32,22 @@ class Metadata:
         self._backoff = backoff
         self._taken_at_ms: int | None = None
         self._is_stale = True  # somebody met an error that a new view may explain
+        self.refusals = 0  # answers in a row that told a problem of a wanted topic
         self._failures = 0  # in a row
         self._not_before_ms = 0
         self._in_flight = False
 
     # -- when ----------------------------------------------------------------------------------------------
 
-    def want(self, topics: Iterable[str]) -> None:
-        new = set(topics) - self._wanted
-        if new:
-            self._wanted |= new
+    def want(self, topics: Set[str]) -> None:
+        """These, and no others any more."""
+        if topics == self._wanted:
+            return
+        if not topics <= self._wanted:
             self.ask_again()
+            if not self._failures:
+                self._not_before_ms = 0  # the pause is meant for questions that were asked already
+        self._wanted = set(topics)
 
     def ask_again(self) -> None:
         """The view is not up to date: a leader has moved, a topic is new or gone."""
@@ -78,6 +83,7 @@ class Metadata:
             topic.name: topic.error_code for topic in response.topics if topic.error_code and topic.name
         }
         self.view = view_of(response, self.view)
+        self.refusals = self.refusals + 1 if self.problems else 0
         unsettled = any(
             partition.leader is None for topic in self.view.topics.values() for partition in topic.partitions
         )

@@ -44,6 +44,10 @@ INT64_MIN = cython.declare(cython.longlong, ~0x7FFF_FFFF_FFFF_FFFF)
 HEADERS_MAX = cython.declare(cython.longlong, ARRAY_ELEMENTS_MAX)  # two bytes of input become 64 in memory
 NO_TIMESTAMP = cython.declare(cython.longlong, -1)
 
+MURMUR_SEED = cython.declare(cython.ulonglong, 0x9747B28C)
+MURMUR_FACTOR = cython.declare(cython.ulonglong, 0x5BD1E995)
+MASK_32 = cython.declare(cython.ulonglong, 0xFFFF_FFFF)
+
 SOUND = cython.declare(cython.longlong, Finding.SOUND)
 BROKEN = cython.declare(cython.longlong, Finding.BROKEN)
 TRAILING = cython.declare(cython.longlong, Finding.TRAILING)
@@ -484,3 +488,37 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
             pos = _put_bytes(p, pos, part)
     del out[pos:]
     return out, last_delta, base_timestamp, max_timestamp
+
+
+def murmur2(key: bytes) -> int:
+    """The hash by which Kafka's clients choose a partition, as unsigned 32 bits."""
+    size: Long = len(key)
+    if cython.compiled:
+        p: Octets = cython.cast(Octets, cython.cast(cython.pointer[cython.char], key))
+    else:
+        p = memoryview(key)
+    hashed: cython.ulonglong = MURMUR_SEED ^ size
+    part: cython.ulonglong
+    first: cython.ulonglong
+    second: cython.ulonglong
+    third: cython.ulonglong
+    fourth: cython.ulonglong
+    pos: Long = 0
+    while size - pos >= 4:
+        first = p[pos]
+        second = p[pos + 1]
+        third = p[pos + 2]
+        fourth = p[pos + 3]
+        part = (first | second << 8 | third << 16 | fourth << 24) * MURMUR_FACTOR & MASK_32
+        part = (part ^ part >> 24) * MURMUR_FACTOR & MASK_32
+        hashed = (hashed * MURMUR_FACTOR & MASK_32) ^ part
+        pos += 4
+    if pos < size:
+        part = 0
+        while size > pos:
+            size -= 1
+            first = p[size]
+            part = part << 8 | first
+        hashed = (hashed ^ part) * MURMUR_FACTOR & MASK_32
+    hashed = (hashed ^ hashed >> 13) * MURMUR_FACTOR & MASK_32
+    return hashed ^ hashed >> 15

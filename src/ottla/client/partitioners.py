@@ -1,0 +1,139 @@
+"""Where records go that name no partition. Pure but for the dice.
+
+A user's own is an object with `partition(topic, key, key_bytes, value, value_bytes, cluster)`. The built-in
+ones choose from the key's bytes alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ottla.client.cluster_view import ClusterView, Topic
+from ottla.records.kernel_choice import record_kernel
+
+_POSITIVE = 0x7FFF_FFFF
+
+
+class Partitioner(Protocol):
+    def partition(
+        self,
+        topic: str,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        cluster: ClusterView,
+    ) -> int: ...
+
+
+def partition_of_key(key: bytes, partition_count: int) -> int:
+    """As the Java client places it, and librdkafka's murmur2 and murmur2_random."""
+    hashed: int = record_kernel.murmur2(key)
+    return (hashed & _POSITIVE) % partition_count
+
+
+class Choice:
+    """A built-in strategy."""
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        raise NotImplementedError
+
+    def batch_ended(self, topic: str) -> None:
+        """A batch of the topic is full or on its way."""
+
+
+class Sticky(Choice):
+    """One partition for a whole batch, then another: full batches instead of many small ones (KIP-480)."""
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance or random.Random()
+        self._current: dict[str, int] = {}
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        current = self._current.get(topic.name)
+        if current is None or current >= len(topic.partitions):
+            current = self._current[topic.name] = _available(topic, self._chance)
+        return current
+
+    def batch_ended(self, topic: str) -> None:
+        self._current.pop(topic, None)
+
+
+class KeyElseSticky(Sticky):
+    """The default: by the key, and without one sticky."""
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        if key is not None:
+            return partition_of_key(key, len(topic.partitions))
+        return super().choose(key, topic, now_ms)
+
+
+class KeyElseRandom(Choice):
+    """By the key, and without one any partition for each record (librdkafka's murmur2_random)."""
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance or random.Random()
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        if key is not None:
+            return partition_of_key(key, len(topic.partitions))
+        return _available(topic, self._chance)
+
+
+class Random(Choice):
+    """Any partition, whatever the key."""
+
+    def __init__(self, chance: random.Random | None = None) -> None:
+        self._chance = chance or random.Random()
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        return _available(topic, self._chance)
+
+
+class HeldRandom(Choice):
+    """Any partition, kept for `hold_ms`: few connections for producers with little to say."""
+
+    def __init__(self, hold_ms: int, chance: random.Random | None = None) -> None:
+        self._hold_ms = hold_ms
+        self._chance = chance or random.Random()
+        self._held: dict[str, tuple[int, int]] = {}  # partition, until when
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        partition, until_ms = self._held.get(topic.name, (0, now_ms))
+        if now_ms >= until_ms or partition >= len(topic.partitions):
+            partition = _available(topic, self._chance)
+            self._held[topic.name] = (partition, now_ms + self._hold_ms)
+        return partition
+
+
+class RoundRobin(Choice):
+    """Each record to the next partition, whatever its key."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, int] = {}
+
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
+        number = self._next.get(topic.name, 0)
+        self._next[topic.name] = number + 1
+        return number % len(topic.partitions)
+
+
+def built_in(name: str, hold_ms: int) -> Choice:
+    """By the name that `partitioner.class` has."""
+    choices: dict[str, Callable[[], Choice]] = {
+        "default": KeyElseSticky,
+        "murmur2": KeyElseRandom,
+        "sticky": Sticky,
+        "round_robin": RoundRobin,
+        "random": Random,
+        "held_random": lambda: HeldRandom(hold_ms),
+    }
+    return choices[name]()
+
+
+def _available(topic: Topic, chance: random.Random) -> int:
+    """Any partition that has a leader; any at all while none has."""
+    led = [partition.index for partition in topic.partitions if partition.leader is not None]
+    return chance.choice(led) if led else chance.randrange(len(topic.partitions))

@@ -1,0 +1,219 @@
+"""The producer's thread: drains batches to brokers, takes their answers, tells who waits.
+
+It alone touches the network. What it shares with callers (the accumulator and the sender's bookkeeping) is
+under the producer's lock; callbacks run without it, so that they may send.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import cast
+
+from ottla.client.accumulator import Batch, Delivery
+from ottla.client.cluster import Cluster
+from ottla.client.cluster_view import Broker
+from ottla.client.errors import ClientError, Closed, broker_error
+from ottla.client.sender import Sender
+from ottla.client.settings import CODECS
+from ottla.model.config_types import TypedValues
+from ottla.model.topics import NO_TOPIC_ID, TopicId, TopicPartition
+from ottla.protocol.apis import INIT_PRODUCER_ID, PRODUCE
+from ottla.protocol.fields import Message
+from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ottla.records.content import Record, build_batch
+
+_VERSION_WITHOUT_IDS = 12
+_VERSION_END = 32_767
+_IDLE_MS = 60_000
+
+log = logging.getLogger(__name__)
+
+
+class ProducerLoop:
+    def __init__(
+        self, cluster: Cluster, sender: Sender, settings: TypedValues, changed: threading.Condition
+    ) -> None:
+        self.wanted_topics: set[str] = set()  # asked for by callers, under the lock
+        self.failure: BaseException | None = None  # what ended the thread, if not `stop`
+        self._cluster = cluster
+        self._sender = sender
+        self._changed = changed
+        self._acks = -1 if settings.text("acks") in ("all", "-1") else int(settings.text("acks"))
+        self._timeout_ms = settings.integer("request.timeout.ms")
+        codec = settings.text("compression.type")
+        self._codec = CODECS.index(codec)
+        leveled = codec in ("gzip", "lz4", "zstd")
+        self._level = settings.integer(f"compression.{codec}.level") if leveled else None
+        self._is_stopping = False
+        self._metadata_version = 0  # that callers who wait for a topic were told of
+        self._identity_asked = False
+        self._identity_failures = 0
+        self._identity_not_before_ms = 0
+        self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread; what was not delivered has failed when this returns."""
+        self._is_stopping = True
+        self._cluster.network.wake()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._turn()
+        except BaseException as error:
+            self.failure = error
+            log.exception("the producer's thread failed")
+        with self._changed:
+            self._sender.fail_all(Closed("the producer was closed before the record was delivered"))
+        self._tell()
+        self._cluster.close()
+
+    def _turn(self) -> None:
+        cluster, sender = self._cluster, self._sender
+        now_ms = cluster.now_ms()
+        with self._changed:
+            cluster.metadata.want(self.wanted_topics)
+            sender.expire(now_ms)
+        while requests := self._drained(now_ms):
+            for broker, batches in requests:
+                self._send(broker, batches)
+        with self._changed:
+            wait_ms = sender.next_ms(now_ms)
+            if sender.wants_metadata:
+                sender.wants_metadata = False
+                cluster.metadata.ask_again()
+        wait_ms = min(wait_ms, self._maybe_ask_identity(now_ms), cluster.tick(now_ms))
+        cluster.network.poll(0 if sender.finished else wait_ms)
+        self._tell()
+
+    def _drained(self, now_ms: int) -> list[tuple[Broker, list[Batch]]]:
+        with self._changed:
+            return self._sender.drain(self._cluster.metadata.view, now_ms)
+
+    # -- identity ------------------------------------------------------------------------------------------
+
+    def _maybe_ask_identity(self, now_ms: int) -> int:
+        """Asks for a producer id when one is needed; milliseconds until it should be asked again."""
+        if self._sender.sequences.is_ready or self._identity_asked:
+            return _IDLE_MS
+        if now_ms < self._identity_not_before_ms:
+            return self._identity_not_before_ms - now_ms
+        self._identity_asked = True
+        self._cluster.send(
+            self._cluster.any_address(), INIT_PRODUCER_ID, InitProducerIdRequest(), self._take_identity
+        )
+        return _IDLE_MS
+
+    def _take_identity(self, result: Message | ClientError, _version: int) -> None:
+        self._identity_asked = False
+        if isinstance(result, InitProducerIdResponse) and not result.error_code:
+            self._identity_failures = 0
+            with self._changed:
+                self._sender.sequences.begin(result.producer_id, result.producer_epoch)
+            return
+        if isinstance(result, InitProducerIdResponse):
+            result = broker_error(result.error_code, "producer id")
+        assert isinstance(result, ClientError)
+        self._identity_failures += 1
+        pause_ms = self._cluster.backoff.pause_ms(self._identity_failures)
+        self._identity_not_before_ms = self._cluster.now_ms() + pause_ms
+        if not result.retriable:
+            with self._changed:
+                self._sender.fail_all(result)
+
+    # -- requests ------------------------------------------------------------------------------------------
+
+    def _send(self, broker: Broker, batches: list[Batch]) -> None:
+        by_place = {batch.lane.target: batch for batch in batches}
+        view = self._cluster.metadata.view
+        by_topic: dict[str, list[PartitionProduceData]] = {}
+        for target, batch in by_place.items():
+            data = PartitionProduceData(target.partition, self._encoded(batch))
+            by_topic.setdefault(target.topic, []).append(data)
+        ids = {topic: view.topic_id(topic) for topic in by_topic}
+        request = ProduceRequest(
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=[TopicProduceData(topic, ids[topic], data) for topic, data in by_topic.items()],
+        )
+        names = {topic_id: topic for topic, topic_id in ids.items()}
+
+        def take(result: Message | ClientError, _version: int) -> None:
+            with self._changed:
+                self._sender.request_ended(broker.id)
+                if isinstance(result, ClientError):
+                    self._sender.no_answer(by_place.values(), result, self._cluster.now_ms())
+                elif self._acks == 0:
+                    self._sender.not_answered(by_place.values())
+                else:
+                    assert isinstance(result, ProduceResponse)
+                    self._take_answer(result, dict(by_place), names)
+
+        self._cluster.send(
+            broker.address,
+            PRODUCE,
+            request,
+            take,
+            version_max=_VERSION_WITHOUT_IDS if NO_TOPIC_ID in names else _VERSION_END,
+            is_answered=self._acks != 0,
+        )
+
+    def _take_answer(
+        self, answer: ProduceResponse, by_place: dict[TopicPartition, Batch], names: dict[TopicId, str]
+    ) -> None:
+        now_ms = self._cluster.now_ms()
+        for topic in answer.responses:
+            name = topic.name or names.get(topic.topic_id, "")
+            for partition in topic.partition_responses:
+                batch = by_place.pop(TopicPartition(name, partition.index), None)
+                if batch is not None:
+                    self._sender.answered(batch, partition, now_ms)
+        if by_place:
+            lost = ClientError("the broker's answer says nothing about this partition")
+            self._sender.no_answer(by_place.values(), lost, now_ms)
+
+    def _encoded(self, batch: Batch) -> bytes:
+        if batch.encoded is None:
+            sequences = self._sender.sequences
+            batch.encoded = build_batch(
+                cast("list[Record]", batch.records),
+                codec=self._codec,
+                level=self._level,
+                producer_id=sequences.producer_id,
+                producer_epoch=sequences.epoch,
+                base_sequence=batch.base_sequence,
+            )
+        return batch.encoded
+
+    # -- those who wait ------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        if not self._sender.finished and self._metadata_version == self._cluster.metadata.version:
+            return
+        self._metadata_version = self._cluster.metadata.version
+        with self._changed:
+            finished, self._sender.finished = self._sender.finished, []
+            self._changed.notify_all()
+        for batch in finished:
+            if batch.halves is None:
+                for index, callback in batch.callbacks:
+                    self._call(batch, index, callback)
+
+    @staticmethod
+    def _call(batch: Batch, index: int, callback: object) -> None:
+        delivery: Delivery | None = batch.delivery(index) if batch.error is None else None
+        try:
+            callback(delivery, batch.error)  # type: ignore[operator]
+        except Exception:
+            log.exception("a delivery callback failed")
