@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 compiled = False
 longlong = int
+ulonglong = int
 
 
 def declare(_kind: object, value: T) -> T:
