@@ -60,9 +60,10 @@ class _Place:
     def _take_positional(self, word: str) -> None:
         action = self._positionals[0]
         if isinstance(action, argparse._SubParsersAction):
-            chosen = action.choices.get(word)
-            if chosen is not None:
-                self._enter(chosen)
+            if word in action.choices:
+                self._enter(action.choices[word])
+            else:
+                self._positionals.clear()  # nothing is known behind a word that is no command
         elif action.nargs not in ("*", "+"):
             self._positionals.pop(0)
 
