@@ -9,7 +9,8 @@ from __future__ import annotations
 import hmac
 import logging
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ottla.coordination.client import Answer, Done, LocalCoordination
@@ -181,6 +182,21 @@ class CoordinationService:
 
     def sessions(self) -> Iterator[Session]:
         return iter(self._sessions.values())
+
+    def ephemerals(self) -> Mapping[int, AbstractSet[str]]:
+        """Paths by the session that they live with."""
+        return self._tree.ephemerals
+
+    def watched_paths(self) -> dict[str, set[int]]:
+        """Every path that clients watch, and the sessions that do."""
+        watches = self._coordination.watches
+        watched: dict[str, set[int]] = {}
+        for table in (watches.data, watches.children):
+            for watcher, paths in table.by_watcher.items():
+                if isinstance(watcher, Client) and watcher.session is not None:
+                    for path in paths:
+                        watched.setdefault(path, set()).add(watcher.session.id)
+        return watched
 
     def statistics(self) -> Statistics:
         data, children = self._coordination.watches.data, self._coordination.watches.children
