@@ -32,7 +32,7 @@ class DirectoryProperties:
 def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> DirectoryProperties:
     """Read who owns the directory; a new one becomes ours."""
     file = os.path.join(path, FILE_NAME)
-    found = _parse(files.read_all(file).decode("utf-8", "replace")) if files.exists(file) else {}
+    found = parse_properties(files.read_all(file)) if files.exists(file) else {}
     layout = found.get(_LAYOUT, str(LAYOUT_VERSION))
     if not layout.isdigit() or int(layout) > LAYOUT_VERSION:
         raise WrongDirectory(
@@ -59,12 +59,12 @@ def read_cluster_id(files: Files, path: str) -> str | None:
     file = os.path.join(path, FILE_NAME)
     if not files.exists(file):
         return None
-    return _parse(files.read_all(file).decode("utf-8", "replace")).get("cluster.id")
+    return parse_properties(files.read_all(file)).get("cluster.id")
 
 
-def missing_properties(text: str) -> list[str]:
-    """What a `meta.properties` of any Kafka should name, and this text does not."""
-    found = _parse(text)
+def missing_properties(data: bytes) -> list[str]:
+    """What the `meta.properties` of any Kafka names, and this one does not."""
+    found = parse_properties(data)
     owner = "broker.id" if found.get("version", "0") == "0" else "node.id"
     return [name for name in ("cluster.id", owner) if name not in found]
 
@@ -77,10 +77,10 @@ def _check(path: str, name: str, found: str | None, wanted: str) -> None:
         )
 
 
-def _parse(text: str) -> dict[str, str]:
+def parse_properties(data: bytes) -> dict[str, str]:
     """Java properties, as far as ids and numbers need: comments, `name=value`, backslash escapes."""
     found = {}
-    for line in text.splitlines():
+    for line in data.decode("utf-8", "replace").splitlines():
         name, separator, value = line.strip().partition("=")
         if separator and not name.startswith(("#", "!")):
             found[name.strip().replace("\\", "")] = value.strip().replace("\\", "")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from ottla.log.files import Files
 from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.reindexing import Reindexing
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, rename_deleted
 from ottla.log.sparse_index import SparseIndex
 from ottla.model.errors import CorruptData
@@ -77,18 +78,12 @@ def _recover(
     start, next_offset = trust_indexes(segment, recovery_point)
     segment.txn_index.trust_up_to(recovery_point)  # later ones are added when the producers are rebuilt
     epochs.truncate_end(next_offset)  # the batches tell, and the file may be older than a truncation
-    valid_size = last_entry_position = start
+    valid_size = start
     file_size = segment.size
-    max_timestamp, max_offset = segment.time_index.last() or (-1, 0)
+    reindexing = Reindexing(segment, start, index_interval_bytes)
     for position, header in valid_batches(segment, start, next_offset, limit_offset, recovery_point):
         next_offset = header.base_offset + header.last_offset_delta + 1
-        relative_offset = next_offset - 1 - segment.base_offset
-        if header.max_timestamp > max_timestamp:
-            max_timestamp, max_offset = header.max_timestamp, relative_offset
-        if position - last_entry_position > index_interval_bytes:
-            segment.offset_index.append(relative_offset, position)
-            segment.time_index.maybe_append(max_timestamp, max_offset)
-            last_entry_position = position
+        reindexing.add(position, header)
         if header.leader_epoch > epochs.latest:
             epochs.assign(header.leader_epoch, header.base_offset)
         valid_size = position + header.batch_length + LENGTH_END

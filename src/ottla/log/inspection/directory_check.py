@@ -87,7 +87,6 @@ def check_offset_checkpoint(
 def _check_properties(files: Files, path: str) -> Iterator[Finding]:
     if not files.exists(path):
         return
-    text = files.read_all(path).decode("utf-8", "replace")
-    missing = directory_properties.missing_properties(text)
+    missing = directory_properties.missing_properties(files.read_all(path))
     if missing:
         yield Finding(FindingKind.METADATA, path, f"{' and '.join(missing)} is missing")

@@ -21,6 +21,7 @@ from ottla.model.errors import CorruptData
 class PartitionReport:
     path: str
     segments: list[SegmentReport] = field(default_factory=list)
+    snapshots: list[str] = field(default_factory=list)  # paths
     findings: list[Finding] = field(default_factory=list)
 
     @property
@@ -82,6 +83,7 @@ def _check_beside(
         file = os.path.join(report.path, name)
         try:
             if _is_file_of(name, file_names.SNAPSHOT):
+                report.snapshots.append(file)
                 yield from _check_snapshot(files, file, report.end_offset, is_running)
             elif name == leader_epochs.FILE_NAME:
                 yield from _check_epochs(files, file, report, is_running)

@@ -1,0 +1,58 @@
+"""Transaction indexes from the log: aborted transactions, found by following every producer through it."""
+
+from __future__ import annotations
+
+import os
+
+from ottla.log import file_names
+from ottla.log.files import Files
+from ottla.log.inspection.batch_walk import WholeBatch, walk
+from ottla.log.producer_state import ProducerStates
+from ottla.log.transaction_markers import read_marker
+from ottla.log.txn_index import AbortedTransaction, encode_aborted
+
+
+def rebuild_txn_indexes(files: Files, partition: str) -> dict[str, bytes]:
+    """The content of each segment's index, by its path; only of those that have or need one."""
+    producers = ProducerStates()
+    names = [name for name, _ in files.list_directory(partition)]
+    indexes = {}
+    for name in sorted(name for name in names if name.endswith(file_names.LOG)):
+        base_offset = file_names.parse_offset(name)
+        if base_offset is None:
+            continue
+        content = b"".join(
+            map(encode_aborted, _aborted(files, os.path.join(partition, name), base_offset, producers))
+        )
+        index_name = file_names.offset_name(base_offset, file_names.TXN_INDEX)
+        if content or index_name in names:
+            indexes[os.path.join(partition, index_name)] = content
+    return indexes
+
+
+def _aborted(
+    files: Files, path: str, base_offset: int, producers: ProducerStates
+) -> list[AbortedTransaction]:
+    aborted = []
+    handle = files.open(path, writable=False)
+    try:
+        for part in walk(handle, handle.size, base_offset):
+            if not isinstance(part, WholeBatch) or not part.header.has_producer:
+                continue
+            position, header = part
+            if not header.is_control:
+                producers.apply(header, header.base_offset, header.max_timestamp)
+                continue
+            marker = read_marker(handle.pread(header.size, position))
+            if marker is None:
+                continue
+            ended = producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)
+            if ended is not None and ended.is_aborted:
+                first_open = producers.first_open_transaction_offset
+                last_stable = ended.last_offset + 1 if first_open is None else first_open
+                aborted.append(
+                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, last_stable)
+                )
+    finally:
+        handle.close()
+    return aborted
