@@ -21,6 +21,7 @@ COMMANDS = (
     Command("down", "stop the broker that runs in the background", "down"),
     Command("status", "tell how the broker of this machine does", "status"),
     Command("logs", "show what the broker in the background logs", "logs"),
+    Command("log", "show, verify and repair the files of logs", "log_files"),
     Command("topic", "list, show, create, change and delete topics", "topic"),
     Command("config", "show, change and explain settings", "config"),
     Command("cluster", "show the brokers of a cluster", "cluster"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,9 @@ from ottla.log.inspection.findings import FindingKind
 from ottla.log.inspection.repair import perform
 from ottla.log.inspection.repair_directory import DirectoryRepair, plan_repair
 from ottla.log.inspection.repair_plan import Wish
+from ottla.log.transaction_markers import build_marker
 from ottla.log.txn_index import AbortedTransaction, decode_aborted
-from ottla.records.batch import CONTROL, TRANSACTIONAL, CheckedBatch, read_header
-from ottla.records.content import Record, build_batch
+from ottla.records.batch import TRANSACTIONAL, CheckedBatch
 from ottla.records.formats import scan
 
 NOTHING = Wish()
@@ -166,18 +165,14 @@ def test_a_second_repair_keeps_what_the_first_one_put_aside(partition: str) -> N
     assert kept == {b"\x09" * 17, b"\x08" * 17}
 
 
-def marker(producer_id: int, *, abort: bool) -> CheckedBatch:
-    record = Record(0, NOW_MS, struct.pack(">hh", 0, 0 if abort else 1), struct.pack(">hi", 0, 4))
-    data = memoryview(
-        build_batch([record], flags=CONTROL | TRANSACTIONAL, producer_id=producer_id, producer_epoch=0)
-    )
-    return CheckedBatch(read_header(data), data)
-
-
 def test_transaction_indexes_are_rebuilt_from_the_log(tmp_path: Path) -> None:
     directory, log = new_log(FILES, str(tmp_path / "log"))
+
+    def marker(producer_id: int, *, commit: bool) -> CheckedBatch:
+        return build_marker(producer_id, 0, commit, 4, NOW_MS)
+
     begun = [produced(producer, 0, 0, 2, flags=TRANSACTIONAL) for producer in (1, 2, 3)]
-    log.append([*begun, marker(2, abort=True), marker(1, abort=False), marker(3, abort=True)], 0, NOW_MS)
+    log.append([*begun, marker(2, commit=False), marker(1, commit=True), marker(3, commit=False)], 0, NOW_MS)
     sync(log)
     directory.close({PARTITION: log.log_end_offset})
     path = segment_paths(log.directory)[0].replace(".log", ".txnindex")

@@ -27,6 +27,7 @@ class WholeBatch(NamedTuple):
 class BrokenBytes(NamedTuple):
     position: int
     end: int
+    offset: int  # the first that could have been here
     problem: str
     next_offset: int | None  # of the whole batch that begins at `end`; None: none follows in this file
     is_zero: bool = False  # nothing but zeros up to the file's end: reserved space, or lost writes
@@ -94,7 +95,8 @@ def walk(
         end = resumed.position if resumed is not None else size
         found = resumed.header.base_offset if resumed is not None else None
         is_zero = found is None and window.is_zero_from(position)
-        yield BrokenBytes(position, end, "only zeros follow" if is_zero else problem, found, is_zero)
+        problem = "only zeros follow" if is_zero else problem
+        yield BrokenBytes(position, end, next_offset, problem, found, is_zero)
         position = end
 
 

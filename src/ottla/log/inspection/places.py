@@ -11,6 +11,7 @@ from ottla.log.files import Files
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS, partition_names
 
 _LOGS_OF_HOME = "log"  # where a broker's home keeps them
+_SIGNS_OF_LOGS = {directory_properties.FILE_NAME, *OFFSET_CHECKPOINTS}
 
 
 class PlaceKind(Enum):
@@ -41,16 +42,24 @@ def find_place(files: Files, path: str) -> Place:
         names = dict(files.list_directory(path))
     except NotADirectoryError:
         return Place(PlaceKind.FILE, path)
-    is_partition = file_names.parse_directory(os.path.basename(path)) is not None
-    if is_partition or any(
-        name.endswith(file_names.LOG) for name, is_directory in names.items() if not is_directory
-    ):
+    if _holds_log(files, path):
         return Place(PlaceKind.PARTITION, path)
-    if directory_properties.FILE_NAME in names or partition_names(files, path):
+    if names.keys() & _SIGNS_OF_LOGS or any(
+        _holds_log(files, p) for p in partition_names(files, path).values()
+    ):
         return Place(PlaceKind.LOG_DIRECTORY, path)
     if names.get(_LOGS_OF_HOME):
         return find_place(files, os.path.join(path, _LOGS_OF_HOME))
     raise ValueError(f"{path} is neither a data directory nor a partition's")
+
+
+def _holds_log(files: Files, directory: str) -> bool:
+    """A segment, or what lies in the directory of every partition."""
+    return any(
+        name == checkpoints.PARTITION_METADATA
+        or (name.endswith(file_names.LOG) and file_names.parse_offset(name) is not None)
+        for name, _ in files.list_directory(directory)
+    )
 
 
 def files_in(files: Files, place: Place) -> list[str]:

@@ -114,12 +114,7 @@ def _damage_findings(report: SegmentReport, *, is_last: bool, is_growing: bool) 
         kind = FindingKind.TORN_TAIL if is_tail and is_last else FindingKind.CORRUPT_MIDDLE
         rest = "the rest of the file" if is_tail else f"whole again at {damage.end}"
         problem = f"{damage.problem}; {damage.size} bytes are lost, {rest}"
-        yield Finding(kind, report.path, problem, damage.position, _offset_before(report, damage))
-
-
-def _offset_before(report: SegmentReport, damage: BrokenBytes) -> int | None:
-    """The first offset that is lost, where it is known: at the tail."""
-    return report.end_offset if damage.next_offset is None else None
+        yield Finding(kind, report.path, problem, damage.position, damage.offset)
 
 
 def _broken_records(handle: FileHandle, path: str, batch: WholeBatch) -> Iterator[Finding]:

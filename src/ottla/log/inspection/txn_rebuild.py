@@ -7,8 +7,8 @@ import os
 from ottla.log import file_names
 from ottla.log.files import Files
 from ottla.log.inspection.batch_walk import WholeBatch, walk
+from ottla.log.producer_snapshots import apply_marker
 from ottla.log.producer_state import ProducerStates
-from ottla.log.transaction_markers import read_marker
 from ottla.log.txn_index import AbortedTransaction, encode_aborted
 
 
@@ -43,16 +43,9 @@ def _aborted(
             if not header.is_control:
                 producers.apply(header, header.base_offset, header.max_timestamp)
                 continue
-            marker = read_marker(handle.pread(header.size, position))
-            if marker is None:
-                continue
-            ended = producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)
+            ended = apply_marker(producers, header, handle.pread(header.size, position))
             if ended is not None and ended.is_aborted:
-                first_open = producers.first_open_transaction_offset
-                last_stable = ended.last_offset + 1 if first_open is None else first_open
-                aborted.append(
-                    AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, last_stable)
-                )
+                aborted.append(ended.as_aborted())
     finally:
         handle.close()
     return aborted
