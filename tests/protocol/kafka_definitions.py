@@ -67,7 +67,19 @@ def definition(name: str) -> dict[str, Any]:
     path = Path(package.origin).parent / "protocol" / "schemas" / "resources" / f"{name}.json"
     text = path.read_text()
     loaded: dict[str, Any] = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
+    _put_in_place(
+        loaded["fields"], {each["name"]: each["fields"] for each in loaded.get("commonStructs", ())}
+    )
     return loaded
+
+
+def _put_in_place(fields: list[dict[str, Any]], common: dict[str, list[dict[str, Any]]]) -> None:
+    """Structs that are defined once and used in several places."""
+    for field in fields:
+        shared = common.get(field["type"].removeprefix("[]"))
+        if shared is not None:
+            field["fields"] = shared
+        _put_in_place(field.get("fields", []), common)
 
 
 def parse_versions(text: str) -> Versions:

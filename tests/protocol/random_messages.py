@@ -75,10 +75,12 @@ def _random_length(rng: random.Random, length_max: int) -> int:
 def _random_fixed(rng: random.Random, name: str, wire: Fixed) -> Any:
     if wire == UUID:
         return rng.choice((bytes(16), rng.randbytes(16)))
-    if name == "error_code":
+    if name.endswith("error_code"):
         return rng.choice(KNOWN_ERROR_CODES)
     if name == "retention_time_ms":  # kio reads a span of time, through floats
         return rng.randint(-1, TIMESTAMP_S_MAX)
+    if name == "transaction_start_time_ms":  # kio knows no transaction without one
+        return 1000 * rng.randint(0, TIMESTAMP_S_MAX)
     if name == "log_append_time_ms":
         return rng.choice((-1, 1000 * rng.randint(0, TIMESTAMP_S_MAX)))
     corners = bytes(wire.size), b"\xff" * wire.size, b"\x7f" + b"\xff" * (wire.size - 1)

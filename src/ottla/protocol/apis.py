@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ottla.protocol.fields import Message
+from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+)
 from ottla.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from ottla.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.protocol.messages.consumer_group_describe import (
@@ -24,10 +29,16 @@ from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, Des
 from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from ottla.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from ottla.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -44,6 +55,7 @@ from ottla.protocol.messages.list_config_resources import (
 )
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from ottla.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from ottla.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -54,6 +66,8 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
 )
 from ottla.protocol.messages.produce import ProduceRequest, ProduceResponse
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from ottla.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +123,13 @@ INIT_PRODUCER_ID = Api(22, "init_producer_id", InitProducerIdRequest, InitProduc
 OFFSET_FOR_LEADER_EPOCH = Api(
     23, "offset_for_leader_epoch", OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 )
+ADD_PARTITIONS_TO_TXN = Api(
+    24, "add_partitions_to_txn", AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+)
+ADD_OFFSETS_TO_TXN = Api(25, "add_offsets_to_txn", AddOffsetsToTxnRequest, AddOffsetsToTxnResponse)
+END_TXN = Api(26, "end_txn", EndTxnRequest, EndTxnResponse)
+WRITE_TXN_MARKERS = Api(27, "write_txn_markers", WriteTxnMarkersRequest, WriteTxnMarkersResponse)
+TXN_OFFSET_COMMIT = Api(28, "txn_offset_commit", TxnOffsetCommitRequest, TxnOffsetCommitResponse)
 DESCRIBE_CONFIGS = Api(32, "describe_configs", DescribeConfigsRequest, DescribeConfigsResponse)
 ALTER_CONFIGS = Api(33, "alter_configs", AlterConfigsRequest, AlterConfigsResponse)
 DESCRIBE_LOG_DIRS = Api(35, "describe_log_dirs", DescribeLogDirsRequest, DescribeLogDirsResponse)
@@ -119,6 +140,11 @@ INCREMENTAL_ALTER_CONFIGS = Api(
 )
 OFFSET_DELETE = Api(47, "offset_delete", OffsetDeleteRequest, OffsetDeleteResponse)
 DESCRIBE_CLUSTER = Api(60, "describe_cluster", DescribeClusterRequest, DescribeClusterResponse)
+DESCRIBE_PRODUCERS = Api(61, "describe_producers", DescribeProducersRequest, DescribeProducersResponse)
+DESCRIBE_TRANSACTIONS = Api(
+    65, "describe_transactions", DescribeTransactionsRequest, DescribeTransactionsResponse
+)
+LIST_TRANSACTIONS = Api(66, "list_transactions", ListTransactionsRequest, ListTransactionsResponse)
 CONSUMER_GROUP_HEARTBEAT = Api(
     68, "consumer_group_heartbeat", ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 )
@@ -154,6 +180,11 @@ APIS: dict[int, Api] = {
         DELETE_RECORDS,
         INIT_PRODUCER_ID,
         OFFSET_FOR_LEADER_EPOCH,
+        ADD_PARTITIONS_TO_TXN,
+        ADD_OFFSETS_TO_TXN,
+        END_TXN,
+        WRITE_TXN_MARKERS,
+        TXN_OFFSET_COMMIT,
         DESCRIBE_CONFIGS,
         ALTER_CONFIGS,
         DESCRIBE_LOG_DIRS,
@@ -162,6 +193,9 @@ APIS: dict[int, Api] = {
         INCREMENTAL_ALTER_CONFIGS,
         OFFSET_DELETE,
         DESCRIBE_CLUSTER,
+        DESCRIBE_PRODUCERS,
+        DESCRIBE_TRANSACTIONS,
+        LIST_TRANSACTIONS,
         CONSUMER_GROUP_HEARTBEAT,
         CONSUMER_GROUP_DESCRIBE,
         LIST_CONFIG_RESOURCES,
