@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin as Admin
+    from ottla.client.consumer import Consumer as Consumer
     from ottla.client.errors import ClientError as ClientError
+    from ottla.client.fetched import ConsumedRecord as ConsumedRecord
     from ottla.client.producer import Producer as Producer
+    from ottla.client.reading import read as read
     from ottla.model.topics import TopicPartition as TopicPartition
 
 _HOMES = {
     "Admin": "ottla.client.admin",
     "ClientError": "ottla.client.errors",
+    "ConsumedRecord": "ottla.client.fetched",
+    "Consumer": "ottla.client.consumer",
     "Producer": "ottla.client.producer",
+    "read": "ottla.client.reading",
     "TopicPartition": "ottla.model.topics",
 }
 
-__all__ = ["Admin", "ClientError", "Producer", "TopicPartition"]
+__all__ = ["Admin", "ClientError", "ConsumedRecord", "Consumer", "Producer", "TopicPartition", "read"]
 
 
 def __getattr__(name: str) -> Any:

@@ -313,11 +313,14 @@ def decode_records(
     base_timestamp: Long,
     append_time: Any,
     record_type: type[Any],
+    origin: Any = (),
 ) -> tuple[list[Any], int, int]:
     """Up to `count` records from `pos`: the records, the position after them, and where a fault is or -1.
 
-    `append_time` is every record's timestamp when it is not None. Records before a fault are returned.
+    `append_time` is every record's timestamp when it is not None; the fields of `origin` stand before those
+    of every record. Records before a fault are returned.
     """
+    prefix: tuple[Any, ...] = origin
     records: list[Any] = []
     view: cython.const[cython.uchar][::1] = memoryview(data)
     end: Long = view.shape[0]
@@ -356,7 +359,7 @@ def decode_records(
             _piece(p, value_at, value_size),
             () if header_count == 0 else _headers(p, headers_at, after, header_count),
         )
-        records.append(_as_tuple(record_type, fields))
+        records.append(_as_tuple(record_type, prefix + fields if prefix else fields))
         pos = after
         count -= 1
     return records, pos, -1
