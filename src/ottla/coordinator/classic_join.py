@@ -32,8 +32,7 @@ class Join:
     def decide(self) -> None:
         request = self.request
         if not self._has_room():
-            self.group.pending.pop(request.member_id, None)
-            self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            self._turn_away()
         elif not self.group.supports(request.protocol_type, plain(request.protocols)):
             self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         elif request.member_id:
@@ -54,6 +53,13 @@ class Join:
                 return is_in or group.awaiting_join_count < size_max
             case _:
                 return member is not None or len(group.members) < size_max
+
+    def _turn_away(self) -> None:
+        """Also a member of the last generation: others have taken its place in this one."""
+        group = self.group
+        self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        group.remove(self.request.member_id)
+        self.rebalance.maybe_complete_join()
 
     def _refuse(self, code: ErrorCode, member_id: str) -> None:
         self.rebalance.outcome.answer(self.reply, JoinGroupResponse(error_code=code, member_id=member_id))
