@@ -1,7 +1,7 @@
 """Consumers of one group against a coordinator, on a network and a disk that misbehave. Everything by a seed.
 
 Requests and answers are delayed, lost and late; consumers die and come back; the coordinator crashes, and
-what its disk had not taken is gone. After each stretch of chaos comes calm, in which everything must work out.
+what its disk had not taken is gone. After each stretch of chaos comes calm, in which all must work out.
 """
 
 from __future__ import annotations
