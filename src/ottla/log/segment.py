@@ -214,11 +214,12 @@ class Segment:
         """From the time index, and from the batches behind the last entry of the offset index.
 
         Both are appended to together, so a larger timestamp before that has its entry; where many batches
-        have the same one, the last entry of the time index may lie far back.
+        have the same one, the last entry of the time index may lie far back. Where there is none at all, an
+        old broker wrote the segment (they had no time index before 0.10.1).
         """
         timestamp, relative_offset = self.time_index.last() or (NO_TIMESTAMP, 0)
         offset = self.base_offset + relative_offset
-        _, position = self.offset_index.last() or (0, 0)
+        _, position = (self.offset_index.last() if len(self.time_index) else None) or (0, 0)
         for _, header in self.headers(position):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset

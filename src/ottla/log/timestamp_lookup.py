@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.log.segment import Segment
 from ottla.model.limits import MIB
-from ottla.records.batch import BatchHeader
+from ottla.records.batch import MAGIC, BatchHeader
 from ottla.records.content import Record
 from ottla.records.findings import CorruptRecords
 from ottla.records.formats import records_of
@@ -45,13 +45,16 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Timestam
     def matches(record: Record) -> bool:
         return record.timestamp >= timestamp and record.offset >= start_offset
 
+    first_offset = segment.base_offset  # none of the batch at hand is smaller
     for position, header in segment.headers(start):
         if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-            found = _in_batch(segment, position, header, matches)
+            found = _in_batch(segment, position, header, max(first_offset, start_offset), matches)
             if found is not None:
                 return found
             if header.base_offset >= start_offset:
-                return _by_header(header)  # it says so itself; looking further could take for ever
+                # It says so itself; looking further could take for ever.
+                return _by_header(header, max(first_offset, start_offset))
+        first_offset = header.next_offset
     return None
 
 
@@ -68,12 +71,20 @@ def find_max_timestamp(segments: Iterable[Segment]) -> TimestampedOffset | None:
     start = newest.offset_index.position(newest.max_timestamp_offset - newest.base_offset)
     for position, header in newest.headers(start):
         if header.max_timestamp == wanted:
-            return _in_batch(newest, position, header, lambda record: record.timestamp == wanted)
+            if header.magic == 0:
+                return None  # format 0 has no timestamps
+            return _in_batch(
+                newest, position, header, newest.base_offset, lambda record: record.timestamp == wanted
+            )
     return None
 
 
 def _in_batch(
-    segment: Segment, position: int, header: BatchHeader, matches: Callable[[Record], bool]
+    segment: Segment,
+    position: int,
+    header: BatchHeader,
+    first_offset: int,
+    matches: Callable[[Record], bool],
 ) -> TimestampedOffset | None:
     batch = segment.log.pread(header.size, position)
     try:
@@ -82,12 +93,17 @@ def _in_batch(
             if matches(record):
                 return TimestampedOffset(record.offset, record.timestamp, header.leader_epoch)
             if number == _RECORDS_MAX:
-                return _by_header(header)
+                return _by_header(header, first_offset)
     except CorruptRecords:  # its records are the producer's mistake, or too large
-        return _by_header(header)
+        return _by_header(header, first_offset)
     return None
 
 
-def _by_header(header: BatchHeader) -> TimestampedOffset:
-    """Less exact: a reader that starts there reads some records more than it wants."""
-    return TimestampedOffset(header.base_offset, header.max_timestamp, header.leader_epoch)
+def _by_header(header: BatchHeader, first_offset: int) -> TimestampedOffset:
+    """Less exact: a reader that starts there reads some records more than it wants.
+
+    Only decoding tells where a compressed message of the old formats begins; `first_offset` is surely not
+    behind that.
+    """
+    offset = header.base_offset if header.magic == MAGIC else first_offset
+    return TimestampedOffset(offset, header.max_timestamp, header.leader_epoch)

@@ -33,7 +33,7 @@ def delivered(record: ConsumerRecord[bytes, bytes]) -> Delivered:
         partition=record.partition,
         offset=record.offset,
         timestamp_ms=record.timestamp,
-        timestamp_type=_TYPES[record.timestamp_type],
+        timestamp_type=_TYPES.get(record.timestamp_type),
         key=record.key,
         value=record.value,
         headers=tuple((name, value) for name, value in record.headers),
