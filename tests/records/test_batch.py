@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import lz4.frame
 import pytest
 
 from ottla.model.errors import ErrorCode, Refused
@@ -178,6 +179,18 @@ def test_zstd_needs_produce_7() -> None:
     data = batch(attributes=4)
     assert refused(data, version=6) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert check_produced(data, 7, RULES, NOW).header.codec == 4
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["independent", "linked"])
+def test_lz4_blocks_that_depend_on_each_other_are_refused_as_in_kafka(linked: bool) -> None:
+    plain = build_batch([Record(0, NOW, None, bytes(200_000))])
+    body = lz4.frame.compress(plain[HEADER_BYTES:], block_linked=linked)
+    header = read_header(plain)._replace(attributes=3)
+    data = memoryview(header_bytes(header, body) + body)
+    if linked:
+        assert refused(data) == ErrorCode.INVALID_RECORD
+    else:
+        assert check_produced(data, 9, RULES, NOW).header.codec == 3
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])

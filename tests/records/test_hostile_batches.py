@@ -155,12 +155,16 @@ def test_both_kernels_find_the_same_fault(both_kernels: tuple[Kernels, Kernels])
     rng = random.Random(4)
     extremes = [-(1 << 63), -1, 0, 1, NOW - 501, NOW - 500, NOW, NOW + 500, NOW + 501, (1 << 63) - 1]
     small = [-(1 << 31), -2, -1, 0, 1, 2, 3, (1 << 31) - 1]
-    body = build_batch(RECORDS)[HEADER_BYTES:]
+    bodies = [
+        build_batch(RECORDS)[HEADER_BYTES:],
+        b"\x04\x22\x4d\x18\x40\x40\0",
+        b"\x04\x22\x4d\x18\x60\x40\0",
+    ]
     seen = set()
     for _ in range(20_000):
         changes = {
             "base_offset": rng.choice(extremes) if rng.random() < 0.1 else 0,
-            "attributes": rng.choice([0, 0, 0, 1, 4, 5, 8, 16, 32, 40, 64, 0x7FFF, -1]),
+            "attributes": rng.choice([0, 0, 0, 1, 3, 4, 5, 8, 16, 32, 40, 64, 0x7FFF, -1]),
             "last_offset_delta": rng.choice([2, 2, 2, *small]),
             "record_count": rng.choice([3, 3, 3, *small]),
             "base_timestamp": rng.choice([NOW, *extremes]),
@@ -169,6 +173,7 @@ def test_both_kernels_find_the_same_fault(both_kernels: tuple[Kernels, Kernels])
             "base_sequence": rng.choice(small),
         }
         header = read_header(build_batch(RECORDS))._replace(**changes)
+        body = rng.choice(bodies)
         batch = bytearray(header_bytes(header, body) + body)
         if rng.random() < 0.2:
             batch[rng.randrange(len(batch))] ^= 1 << rng.randrange(8)

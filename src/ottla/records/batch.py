@@ -213,6 +213,9 @@ def _refusal(
             text = f"producer {header.producer_id} sent the sequence {header.base_sequence}"
         case Fault.TIMESTAMP_TYPE:
             return Refused(ErrorCode.INVALID_TIMESTAMP, "only the broker writes batches of log append time")
+        case Fault.LZ4_BLOCKS:
+            # Kafka decompresses here, cannot, and answers UNKNOWN_SERVER_ERROR; nor can Java consumers.
+            text = "the blocks of its lz4 frame depend on each other; compress with independent blocks"
         case _:
             return bad_timestamp(header.base_timestamp, header.max_timestamp, rules, now_ms)
     return Refused(ErrorCode.INVALID_RECORD, text)

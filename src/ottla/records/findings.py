@@ -29,7 +29,8 @@ class Fault(IntEnum):
     CONTROL = 8
     SEQUENCE = 9
     TIMESTAMP_TYPE = 10
-    TIMESTAMP = 11
+    LZ4_BLOCKS = 11
+    TIMESTAMP = 12
 
 
 class CorruptRecords(ValueError):

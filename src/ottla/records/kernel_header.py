@@ -40,6 +40,7 @@ COUNT = cython.declare(cython.longlong, Fault.COUNT)
 CONTROL = cython.declare(cython.longlong, Fault.CONTROL)
 SEQUENCE = cython.declare(cython.longlong, Fault.SEQUENCE)
 TIMESTAMP_TYPE = cython.declare(cython.longlong, Fault.TIMESTAMP_TYPE)
+LZ4_BLOCKS = cython.declare(cython.longlong, Fault.LZ4_BLOCKS)
 TIMESTAMP = cython.declare(cython.longlong, Fault.TIMESTAMP)
 
 _unpack_header = Struct(">qiibIhiqqqhii").unpack_from
@@ -185,6 +186,8 @@ def check_header(
         return SEQUENCE, header
     if attributes & 0x08:
         return TIMESTAMP_TYPE, header
+    if codec == 3 and size > 66 and records[61:65] == b"\x04\x22\x4d\x18" and not records[65] & 0x20:
+        return LZ4_BLOCKS, header
     if not log_append_time and not (
         _timestamp_fits(base_timestamp, now, before_max, after_max)
         and _timestamp_fits(max_timestamp, now, before_max, after_max)
