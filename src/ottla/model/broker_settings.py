@@ -1,8 +1,8 @@
 """Every setting of a broker, under Kafka's name: who it is, its log, and the defaults of its topics.
 
 The defaults of topics are derived from the topics' table, so that the two cannot disagree. Listeners and
-limits are in `network_settings`, what only a cluster needs in `cluster_settings`, and what groups and
-transactions need in `coordinator_settings`.
+limits are in `network_settings`, what only a cluster needs in `cluster_settings`, what groups and
+transactions need in `coordinator_settings`, and the ZooKeeper port has `zookeeper_settings`.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ottla.model.config_types import (
 from ottla.model.coordinator_settings import COORDINATOR_SETTINGS
 from ottla.model.network_settings import NETWORK_SETTINGS
 from ottla.model.topic_settings import MINUTE_MS, TOPIC_SETTINGS
+from ottla.model.zookeeper_settings import ZOOKEEPER_SETTINGS
 
 _NO_ID_GENERATION = "a broker's id is the one in node.id; ids are not generated"
 
@@ -225,5 +226,6 @@ BROKER_SETTINGS: SettingTable = {
         *(_topic_default(setting) for setting in TOPIC_SETTINGS.values() if setting.synonyms),
         *CLUSTER_SETTINGS,
         *COORDINATOR_SETTINGS,
+        *ZOOKEEPER_SETTINGS,
     )
 }

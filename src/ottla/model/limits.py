@@ -20,6 +20,14 @@ FRAMES_PER_CONNECTION_AND_TURN = 32
 ANSWER_BYTES_AHEAD = 1 * MIB
 """Answers to one connection that are made ahead in a turn (file ranges stay in their files)."""
 
+EVENT_BYTES_AHEAD = 256 * KIB
+"""Watch events that a ZooKeeper client has not read yet, some 5,000; then it goes, and sets its watches again
+when it is back.
+"""
+
+ZNODE_REQUEST_BYTES_MAX = 1 * MIB - 1
+"""A ZooKeeper request, and so a znode's data: `jute.maxbuffer`, ZooKeeper's default."""
+
 CONNECTIONS_MAX = 10_000
 """`max.connections`; leaves half of the usual 20,000 open files for segments."""
 

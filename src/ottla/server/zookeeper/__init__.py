@@ -1,0 +1,1 @@
+"""ZooKeeper's protocol on the reactor: what its frames mean, in calls of the coordination room."""

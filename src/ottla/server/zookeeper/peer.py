@@ -1,0 +1,110 @@
+"""One ZooKeeper client's connection: its requests and their answers, and the watch events in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from ottla.coordination.operations import Code
+from ottla.coordination.sessions import Client
+from ottla.coordination.watches import WatchEvent
+from ottla.model.limits import EVENT_BYTES_AHEAD
+from ottla.protocol.codec import Chunk
+from ottla.protocol.zookeeper.headers import NOTIFICATION_XID, encode_reply
+from ottla.protocol.zookeeper.jute import writer
+from ottla.protocol.zookeeper.records import WatcherEvent
+from ottla.server.connection import Connection
+from ottla.server.zookeeper.traffic import Traffic
+
+_STATE_CONNECTED = 3
+_encode_event = writer(WatcherEvent)
+
+EncodeValue = Callable[[Any], bytes]
+
+
+class Answered(Protocol):
+    """What the room answers: a read's Answer, a change's Result."""
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def zxid(self) -> int: ...
+
+
+class Peer:
+    __slots__ = (
+        "answer_bytes", "client", "connection", "drop", "established_ms", "events_unsent_bytes", "sasl",
+        "total", "traffic",
+    )  # fmt: skip
+
+    def __init__(
+        self, connection: Connection, established_ms: int, total: Traffic, drop: Callable[[str], None]
+    ) -> None:
+        self.connection = connection
+        self.client: Client | None = None  # once it has asked for a session
+        self.established_ms = established_ms
+        self.traffic = Traffic()
+        self.total = total  # of all peers
+        self.drop = drop  # closes the connection for a reason
+        self.answer_bytes = 0  # given in this turn
+        self.events_unsent_bytes = 0  # events since the socket last took everything
+
+    @property
+    def address(self) -> str:
+        return f"{self.connection.peer_host}:{self.connection.peer_port}"
+
+    def notify(self, event: WatchEvent) -> None:
+        """An event overtakes the answers that are awaited: they may show what it tells of."""
+        body = _encode_event(WatcherEvent(event.type, _STATE_CONNECTED, event.path))
+        reply = encode_reply(NOTIFICATION_XID, event.zxid, Code.OK, body)
+        if not self.connection.has_output:
+            self.events_unsent_bytes = 0
+        self.events_unsent_bytes += len(reply)
+        if self.events_unsent_bytes > EVENT_BYTES_AHEAD:
+            self.drop(f"{self.events_unsent_bytes} bytes of watch events wait for it to read them")
+            return
+        self.traffic.sent += 1
+        self.connection.push(reply)
+
+    def end(self) -> None:
+        """What is owed is sent, then the connection is closed."""
+        self.connection.end()
+
+
+class Exchange:
+    """One request and its place in the order of answers."""
+
+    __slots__ = ("arrived_us", "blocks", "chunks", "encode", "now_us", "peer", "xid")
+
+    def __init__(
+        self, peer: Peer, xid: int, encode: EncodeValue, arrived_us: int, now_us: Callable[[], int]
+    ) -> None:
+        self.peer = peer
+        self.xid = xid
+        self.encode = encode  # the body of an answer without an error
+        self.arrived_us = arrived_us
+        self.now_us = now_us
+        self.blocks = False  # whether requests behind it wait
+        self.chunks: Sequence[Chunk] | None = None
+        peer.connection.expect(self)
+
+    def answer(self, answered: Answered) -> None:
+        """From the room, when what the answer tells is durable."""
+        code = answered.code
+        self.reply(answered.zxid, code, self.encode(answered) if code == Code.OK else b"")
+
+    def reply(self, zxid: int, code: int, body: bytes = b"") -> None:
+        self.send(encode_reply(self.xid, zxid, code, body))
+
+    def send(self, data: bytes) -> None:
+        assert self.chunks is None, "answered twice"
+        self.chunks = (data,)
+        peer = self.peer
+        peer.answer_bytes += len(data)
+        latency_us = self.now_us() - self.arrived_us
+        peer.traffic.answered(latency_us)
+        peer.total.answered(latency_us)
+        peer.connection.answered()
+
+    def abandon(self) -> None:
+        """The connection is gone; the room does not answer it any more."""

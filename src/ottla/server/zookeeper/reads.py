@@ -1,0 +1,105 @@
+"""Requests that change no znode: how each becomes a read of the room, and how its answer is encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.coordination import reads
+from ottla.coordination.client import Answer
+from ottla.coordination.operations import Code
+from ottla.coordination.reads import Read
+from ottla.protocol.primitives import Buffer
+from ottla.protocol.zookeeper.jute import encode, reader, writer
+from ottla.protocol.zookeeper.multi import READS as READS_OF_MULTI
+from ottla.protocol.zookeeper.multi import Step, decode_multi_request, encode_multi_response
+from ottla.protocol.zookeeper.operations import REQUESTS, OpCode
+from ottla.protocol.zookeeper.records import (
+    AclResponse,
+    ChildrenResponse,
+    ClientInfo,
+    CountResponse,
+    DataResponse,
+    ErrorResponse,
+    PathResponse,
+    Stat,
+    TextsResponse,
+    WhoAmIResponse,
+)
+
+
+class ReadRoute(NamedTuple):
+    decode: Callable[[Buffer, int], Read]
+    encode: Callable[[Answer], bytes]
+
+
+def _routes() -> dict[int, ReadRoute]:
+    encode_stat, encode_data = writer(Stat), writer(DataResponse)
+    encode_children, encode_acl = writer(ChildrenResponse), writer(AclResponse)
+    return {
+        OpCode.EXISTS: ReadRoute(_decoder(OpCode.EXISTS, reads.Exists), lambda a: encode_stat(a.value)),
+        OpCode.GET_DATA: ReadRoute(_decoder(OpCode.GET_DATA, reads.GetData), lambda a: encode_data(a.value)),
+        OpCode.GET_CHILDREN: ReadRoute(
+            _decoder(OpCode.GET_CHILDREN, reads.GetChildren), lambda a: encode(TextsResponse(a.value[0]))
+        ),
+        OpCode.GET_CHILDREN2: ReadRoute(
+            _decoder(OpCode.GET_CHILDREN2, reads.GetChildren), lambda a: encode_children(a.value)
+        ),
+        OpCode.GET_ACL: ReadRoute(_decoder(OpCode.GET_ACL, reads.GetAcl), lambda a: encode_acl(a.value)),
+        OpCode.SYNC: ReadRoute(_decoder(OpCode.SYNC, reads.Sync), lambda a: encode(PathResponse(a.value))),
+        OpCode.GET_EPHEMERALS: ReadRoute(
+            _decoder(OpCode.GET_EPHEMERALS, reads.GetEphemerals), lambda a: encode(TextsResponse(a.value))
+        ),
+        OpCode.GET_ALL_CHILDREN_NUMBER: ReadRoute(
+            _decoder(OpCode.GET_ALL_CHILDREN_NUMBER, reads.CountDescendants),
+            lambda a: encode(CountResponse(a.value)),
+        ),
+        OpCode.WHO_AM_I: ReadRoute(
+            lambda *_: reads.WhoAmI(),
+            lambda a: encode(WhoAmIResponse([ClientInfo(*identity) for identity in a.value])),
+        ),
+        OpCode.MULTI_READ: ReadRoute(_decode_multi_read, _encode_multi_read),
+        # ZooKeeper answers this one with a code in the body too.
+        OpCode.ADD_WATCH: ReadRoute(
+            _decoder(OpCode.ADD_WATCH, reads.AddWatch), lambda _: encode(ErrorResponse(Code.OK))
+        ),
+        OpCode.CHECK_WATCHES: ReadRoute(_decoder(OpCode.CHECK_WATCHES, reads.CheckWatches), _nothing),
+        OpCode.REMOVE_WATCHES: ReadRoute(_decoder(OpCode.REMOVE_WATCHES, reads.RemoveWatches), _nothing),
+        OpCode.SET_WATCHES: ReadRoute(_decoder(OpCode.SET_WATCHES, reads.SetWatches), _nothing),
+        OpCode.SET_WATCHES2: ReadRoute(_decoder(OpCode.SET_WATCHES2, reads.SetWatches), _nothing),
+    }
+
+
+def _decoder(operation: OpCode, make: Callable[..., Read]) -> Callable[[Buffer, int], Read]:
+    """For a read that takes the fields of its request as they stand."""
+    read = reader(REQUESTS[operation])
+    return lambda frame, position: make(*read(frame, position)[0])
+
+
+def _nothing(_: Answer) -> bytes:
+    return b""
+
+
+def _decode_multi_read(frame: Buffer, position: int) -> Read:
+    make: dict[OpCode, Callable[..., Any]] = {
+        OpCode.GET_DATA: reads.GetData,
+        OpCode.GET_CHILDREN: reads.GetChildren,
+    }
+    steps = decode_multi_request(frame, position, READS_OF_MULTI)
+    return reads.MultiRead([make[operation](*record) for operation, record in steps if record is not None])
+
+
+def _encode_multi_read(answer: Answer) -> bytes:
+    return encode_multi_response(_result_step(each) for each in answer.value)
+
+
+def _result_step(answer: Answer) -> Step:
+    if answer.code != Code.OK:
+        return Step(OpCode.ERROR, ErrorResponse(answer.code))
+    first, stat = answer.value
+    if isinstance(first, list):
+        return Step(OpCode.GET_CHILDREN, TextsResponse(first))
+    return Step(OpCode.GET_DATA, DataResponse(first, stat))
+
+
+READS = _routes()
