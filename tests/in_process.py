@@ -69,6 +69,7 @@ def settings_for(data_dir: Path, settings: Mapping[str, str] | None = None) -> B
         "log.dirs": str(data_dir / "log"),
         "ottla.coordination.dir": str(data_dir / "coordination"),
         "ottla.http.port": "-1",
+        "clientPort": "0",
         **(settings or {}),
     }
     return load_settings(None, [f"{name}={value}" for name, value in given.items()])

@@ -43,7 +43,19 @@ class Statistics(NamedTuple):
 
 
 class CoordinationService:
-    def __init__(self, coordination: LocalCoordination, clock: Clock, *, tick_ms: int = TICK_MS) -> None:
+    def __init__(
+        self,
+        coordination: LocalCoordination,
+        clock: Clock,
+        *,
+        tick_ms: int = TICK_MS,
+        session_timeout_ms_min: int | None = None,
+        session_timeout_ms_max: int | None = None,
+    ) -> None:
+        """Session timeouts are between 2 and 20 ticks unless other limits are given."""
+        shortest_ticks, longest_ticks = _TICKS_PER_TIMEOUT
+        self.session_timeout_ms_min = session_timeout_ms_min or shortest_ticks * tick_ms
+        self.session_timeout_ms_max = session_timeout_ms_max or longest_ticks * tick_ms
         self.tick_ms = tick_ms
         self.tick_interval_ms = max(1, tick_ms // 4)  # how often `tick` is to be called
         self._coordination = coordination
@@ -127,8 +139,7 @@ class CoordinationService:
         self._end(client.session, done, client)
 
     def _negotiated(self, timeout_ms: int) -> int:
-        shortest, longest = (ticks * self.tick_ms for ticks in _TICKS_PER_TIMEOUT)
-        return min(max(timeout_ms, shortest), longest)
+        return min(max(timeout_ms, self.session_timeout_ms_min), self.session_timeout_ms_max)
 
     def _attach(self, client: Client, session: Session) -> None:
         client.session = session

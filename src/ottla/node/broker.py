@@ -25,12 +25,15 @@ from ottla.model.errors import Refused
 from ottla.model.health import Health
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
+from ottla.node.coordination_node import LOCK
+from ottla.node.coordination_rounds import CoordinationRounds
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.settings import BrokerSettings, connection_limits
 from ottla.node.sync_rounds import SyncRounds
 from ottla.node.watching import Watching
 from ottla.node.workers import Workers
+from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
@@ -44,7 +47,6 @@ from ottla.server.services import Services
 
 log = logging.getLogger(__name__)
 
-_LOCK = ".lock"
 _COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 
@@ -81,8 +83,14 @@ class Broker:
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
         self._reactor.offload = self._reader
+        self._zookeeper = ZooKeeperPort(settings.zookeeper, self._reactor)
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
+
+    @property
+    def zookeeper(self) -> Listener | None:
+        """The ZooKeeper port, as bound."""
+        return self._zookeeper.listener
 
     # -- starting ------------------------------------------------------------------------------------------
 
@@ -98,17 +106,16 @@ class Broker:
         self._bind()
         coordination_dir = os.path.abspath(self.settings.coordination_dir)
         self._files.make_directories(coordination_dir)
-        self._lock = self._files.lock(os.path.join(coordination_dir, _LOCK))
+        self._lock = self._files.lock(os.path.join(coordination_dir, LOCK))
         self._coordination = LocalCoordination(self._files, coordination_dir, self.clock)
         self._controller = Controller(
             self._coordination, self.clock, self.settings.config, self.settings.node_id
         )
         self._await(self._controller.start)
         self._rounds = SyncRounds(
-            self._coordination,
+            CoordinationRounds(self._coordination, self._coordination_syncer, self._fail),
             self.partitions,
             self._syncer,
-            self._coordination_syncer,
             self.clock,
             self.metrics,
             self._fail,
@@ -129,6 +136,7 @@ class Broker:
         self._controller.on_change.append(groups.follow)
         groups.start()
         self._open_listeners()
+        self._zookeeper.open(self._coordination, self.metrics)
         self._housekeeping = self._make_housekeeping()
         self._open_http()
         self._reactor.turn_hooks += [
@@ -160,6 +168,17 @@ class Broker:
                     f"cannot listen on {listener}: {error.strerror}; choose another address "
                     "with --port or the setting listeners"
                 ) from error
+        self._bind_zookeeper()
+
+    def _bind_zookeeper(self) -> None:
+        """Who did not ask for the port does not have to do without a broker because it is taken."""
+        try:
+            self._zookeeper.bind()
+        except OSError as error:
+            text = f"cannot listen on {self.settings.zookeeper.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
+            if "clientPort" in self.settings.config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
+                raise BrokerFailed(text) from error
+            log.warning("no ZooKeeper port: %s", text)
 
     def _await(self, operation: Callable[[Callable[[Refused | None], None]], None]) -> None:
         """Runs a controller operation to its end; only while nobody is served yet."""
@@ -334,6 +353,7 @@ class Broker:
             workers.abandon()
         for _, sock in self._bound:
             sock.close()
+        self._zookeeper.close()
         self._reactor.close()
         for directory in self._directories:
             directory.abandon()

@@ -14,6 +14,7 @@ from pathlib import Path
 from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, parse, setting_named
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
 from ottla.model.refused_settings import reason_to_ignore
+from ottla.model.zookeeper_config import ZooKeeperConfig, zookeeper_config
 from ottla.node.setting_sources import from_assignment, from_environment, from_file
 
 
@@ -49,6 +50,7 @@ class BrokerSettings:
     queued_request_bytes_max: int  # zero or less: no limit
     connections_idle_ms_max: int  # negative: never closed for being idle
     connection_limits: ConnectionLimits
+    zookeeper: ZooKeeperConfig
     warnings: tuple[str, ...]  # for the log at the start
 
     @classmethod
@@ -56,6 +58,7 @@ class BrokerSettings:
         """From texts by setting name. Raises InvalidSetting."""
         config = BrokerConfig(texts)
         log_dirs = _log_dirs(config)
+        coordination_dir = _coordination_dir(config, log_dirs)
         listeners, advertised = _listeners(config)
         inter_broker = _inter_broker_listener(config, texts, advertised)
         return cls(
@@ -63,7 +66,7 @@ class BrokerSettings:
             node_id=_node_id(config, texts),
             rack=config.text_or_none("broker.rack"),
             log_dirs=log_dirs,
-            coordination_dir=_coordination_dir(config, log_dirs),
+            coordination_dir=coordination_dir,
             listeners=listeners,
             advertised_listeners=advertised,
             control_plane_listener=_control_plane_listener(config, advertised, inter_broker),
@@ -75,6 +78,7 @@ class BrokerSettings:
             queued_request_bytes_max=config.integer("queued.max.request.bytes"),
             connections_idle_ms_max=config.integer("connections.max.idle.ms"),
             connection_limits=connection_limits(config),
+            zookeeper=zookeeper_config(config, coordination_dir),
             warnings=(*warnings, *config.warnings),
         )
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from ottla.coordination.client import LocalCoordination
-from ottla.coordination.txn_log import SyncTicket
 from ottla.log.flusher import Flusher, Round
 from ottla.model.clock import Clock
 from ottla.model.metrics import Registry
+from ottla.node.coordination_rounds import CoordinationRounds
 from ottla.node.workers import Workers
 from ottla.replica.partitions import Partitions
 
@@ -23,10 +22,9 @@ from ottla.replica.partitions import Partitions
 class SyncRounds:
     def __init__(
         self,
-        coordination: LocalCoordination,
+        coordination: CoordinationRounds,
         partitions: Partitions,
         log_worker: Workers,
-        coordination_worker: Workers,
         clock: Clock,
         metrics: Registry,
         fail: Callable[[BaseException], None],
@@ -36,18 +34,16 @@ class SyncRounds:
         self._coordination = coordination
         self._partitions = partitions
         self._log_worker = log_worker
-        self._coordination_worker = coordination_worker
         self._clock = clock
         self._fail = fail
         self._fail_directory = fail_directory  # by its path
-        self._coordination_syncs = False  # a round of the znode log is under way
         self._logs_idle = threading.Event()  # set while no round of the logs is running
         self._logs_idle.set()
         self._time = metrics.histogram("log.sync_round.time")
 
     @property
     def is_busy(self) -> bool:
-        return self.flusher.is_busy or self._coordination_syncs
+        return self.flusher.is_busy or self._coordination.is_busy
 
     def wait_for_logs(self) -> None:
         """Blocks until no worker touches a log's files: only for what can neither wait nor overtake it."""
@@ -59,10 +55,7 @@ class SyncRounds:
             sync_round = self.flusher.next_round(self._clock.monotonic_ms())
             if sync_round is not None:
                 self._run(sync_round)
-        ticket = self._coordination.begin_sync()
-        if ticket is not None:
-            self._coordination_syncs = True
-            self._coordination_worker(ticket.run, lambda error: self._coordination_synced(ticket, error))
+        self._coordination.start()
 
     def _run(self, sync_round: Round) -> None:
         self._logs_idle.clear()
@@ -87,10 +80,3 @@ class SyncRounds:
                 self._fail_directory(path, failure)
 
         self._log_worker(run, finished)
-
-    def _coordination_synced(self, ticket: SyncTicket, error: BaseException | None) -> None:
-        self._coordination_syncs = False
-        if error is not None:
-            self._fail(error)
-        else:
-            self._coordination.finish_sync(ticket)
