@@ -25,6 +25,8 @@ COMMANDS = (
     Command("topic", "list, show, create, change and delete topics", "topic"),
     Command("config", "show, change and explain settings", "config"),
     Command("cluster", "show the brokers of a cluster", "cluster"),
+    Command("coordination", "run the coordination service alone", "coordination"),
+    Command("zk", "look at znodes, change them, follow them live", "zk"),
     Command("profile", "names for clusters", "profile"),
     Command("completion", "completion for bash, zsh and fish", "completion"),
     Command("doctor", "check this machine and installation", "doctor"),

@@ -139,7 +139,12 @@ def _announce(broker: Broker, home: BrokerHome) -> None:
         node_id=home.settings.node_id,
         version=__version__,
         started_ms=broker.clock.wall_ms(),
-        listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners},
+        listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners}
+        | (
+            {broker.zookeeper.name: f"{broker.zookeeper.host}:{broker.zookeeper.port}"}
+            if broker.zookeeper
+            else {}
+        ),
         data=[str(directory.resolve()) for directory in home.settings.log_dirs],
         http=f"{broker.http.host}:{broker.http.port}" if broker.http else None,
     )

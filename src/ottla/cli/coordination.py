@@ -1,0 +1,132 @@
+"""`ottla coordination up`: the coordination service alone, for brokers and ZooKeeper clients elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.broker_home import default_data
+from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.cli.log_lines import FORMATS, set_up_logging
+from ottla.cli.options import add_verb, add_verbs
+from ottla.cli.output import styled
+
+if TYPE_CHECKING:
+    from ottla.model.zookeeper_config import ZooKeeperConfig
+    from ottla.node.coordination_node import CoordinationNode
+
+READY_FILE = "coordination.json"
+"""Beside the data while the service runs: its process and where it listens."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    up_parser = add_verb(add_verbs(parser), "up", up, "run the coordination service alone, in the foreground")
+    up_parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help=f"where the znodes are kept (default: {default_data() / 'coordination'})",
+    )
+    up_parser.add_argument(
+        "--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 2181; 0 takes a free one)"
+    )
+    up_parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings by ZooKeeper's names, as in zoo.cfg"
+    )
+    up_parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one setting, as many as you like",
+    )
+    up_parser.add_argument(
+        "--log-format",
+        choices=FORMATS,
+        default=os.environ.get("OTTLA_LOG_FORMAT") or "text",
+        help="how log lines look (default: OTTLA_LOG_FORMAT, text)",
+    )
+    up_parser.set_defaults(debug=False)
+
+
+def up(options: argparse.Namespace) -> int:
+    from ottla.node.coordination_node import CoordinationFailed, CoordinationNode
+
+    config = _config(options)
+    set_up_logging(options.log_format, None, debug=options.debug)
+    node = CoordinationNode(config)
+    _start(node)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: node.ask_to_stop())
+    gc.freeze()  # collections leave alone what the start made
+    ready_file = Path(config.data_dir) / READY_FILE
+    try:
+        node.run(on_serving=lambda: _announce(node, ready_file))
+    except CoordinationFailed as error:
+        raise CommandFailed(f"stopped: {error}") from error
+    finally:
+        ready_file.unlink(missing_ok=True)
+    return ExitCode.DONE
+
+
+def _config(options: argparse.Namespace) -> ZooKeeperConfig:
+    from ottla.model.configs import InvalidSetting
+    from ottla.model.zookeeper_settings import NO_PORT
+    from ottla.node.settings import load_settings
+
+    data = options.data or default_data() / "coordination"
+    assignments = [f"ottla.coordination.dir={data}"]
+    if options.port is not None:
+        assignments.append(f"clientPort={options.port}")
+    try:
+        # A log directory is not used, but must not be around the one that is.
+        settings = load_settings(options.config, [*assignments, f"log.dirs={data}.log", *options.set])
+    except InvalidSetting as error:
+        raise CommandFailed(str(error), exit_code=ExitCode.WRONG_USE) from error
+    if settings.zookeeper.listener is None:
+        raise CommandFailed(
+            f"clientPort={NO_PORT}: a service without a port is of no use",
+            "leave it out, or choose a port",
+            ExitCode.WRONG_USE,
+        )
+    return settings.zookeeper
+
+
+def _start(node: CoordinationNode) -> None:
+    """Turns every way a start can fail into cause and cure."""
+    from ottla.log.files import DirectoryLocked
+    from ottla.model.errors import CorruptData
+    from ottla.node.coordination_node import CoordinationFailed
+
+    try:
+        node.start()
+    except DirectoryLocked as error:
+        raise CommandFailed(
+            f"cannot start: another process uses the data in {node.config.data_dir}",
+            "stop it, or choose another directory with --data",
+        ) from error
+    except (CoordinationFailed, CorruptData) as error:
+        raise CommandFailed(f"cannot start: {error}") from error
+
+
+def _announce(node: CoordinationNode, ready_file: Path) -> None:
+    listener = node.listener
+    address = f"{listener.host}:{listener.port}"
+    temporary = ready_file.with_suffix(".tmp")
+    temporary.write_text(json.dumps({"pid": os.getpid(), "listeners": {listener.name: address}}))
+    temporary.rename(ready_file)
+    print(styled("Ottla coordination is up.", "bold"))
+    for name, text in (
+        ("listens on", f"{address} (ZooKeeper's protocol)"),
+        ("keeps data", node.config.data_dir),
+        ("try it", f"ottla zk --server {address} ls /"),
+        ("stop it", "Ctrl-C"),
+    ):
+        print(f"  {styled(f'{name:<10}', 'dim')}  {text}")
+    sys.stdout.flush()

@@ -1,0 +1,113 @@
+"""A service of ours in a process of its own: started, killed as a crash would, and started again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+_POLL_SECONDS = 0.005
+
+
+class BrokerDied(RuntimeError):
+    """The process ended before it was ready; the message has what it printed."""
+
+
+class ServiceProcess:
+    """Keeps its data in a temporary directory unless it is given one. Subclasses say what is started."""
+
+    def __init__(
+        self,
+        data_dir: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._temporary = data_dir is None
+        self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
+        self.settings = dict(settings or {})
+        self.log_file = self.data_dir / "broker.out"
+        self._env = {**os.environ, **(env or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self.announced: dict[str, Any] = {}  # what it said of itself when it was ready
+        self._listeners: dict[str, str] = {}  # host:port by name, since the first start
+
+    @property
+    def ready_file(self) -> Path:
+        """What the process writes when it serves."""
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def address(self, listener: str) -> str:
+        """host:port of a listener by its name."""
+        return self._listeners[listener]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def output(self) -> str:
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    # -- its life ------------------------------------------------------------------------------------------
+
+    def start(self, timeout_seconds: float = 30) -> Self:
+        """Returns when it answers."""
+        assert not self.running, "it is running already"
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        self.ready_file.unlink(missing_ok=True)
+        with self.log_file.open("ab") as output:
+            self._process = subprocess.Popen(
+                self.command(), stdout=output, stderr=subprocess.STDOUT, env=self._env
+            )
+        deadline = time.monotonic() + timeout_seconds
+        while not self.ready_file.exists():
+            if self._process.poll() is not None:
+                raise BrokerDied(f"the process ended with {self._process.returncode}:\n{self.output()}")
+            if time.monotonic() > deadline:
+                self.kill()
+                raise BrokerDied(f"the process was not ready in {timeout_seconds} s:\n{self.output()}")
+            time.sleep(_POLL_SECONDS)
+        self.announced = json.loads(self.ready_file.read_text())
+        self._listeners = self.announced["listeners"]
+        return self
+
+    def stop(self, timeout_seconds: float = 30) -> int:
+        """A clean stop (SIGTERM). Returns the exit code."""
+        return self._end(signal.SIGTERM, timeout_seconds)
+
+    def kill(self) -> int:
+        """kill -9."""
+        return self._end(signal.SIGKILL, 30)
+
+    def _end(self, signal_number: int, timeout_seconds: float) -> int:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal_number)
+        return self._process.wait(timeout_seconds)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.running:
+            self.kill() if error is not None else self.stop()
+        if self._temporary and error is None:
+            shutil.rmtree(self.data_dir, ignore_errors=True)
