@@ -1,8 +1,11 @@
 /* Sends one prepared request over many connections, as fast as it is answered or at a fixed rate.
  *
- *     raw_load HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE
+ *     raw_load HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE]]
  *
- * REQUEST_FILE holds one whole request, its length first; only its correlation id changes. RATE is requests per
+ * REQUEST_FILE holds one whole request, its length first; only its correlation id changes, which is at byte
+ * ID_AT of it (8, as in Kafka; 4 in ZooKeeper; 0: there is none to change or to check). OPENING_FILE holds
+ * requests that each connection sends first, one after the other; what is answered to them is not looked at.
+ * Frames with the id -1 are events that nobody asked for, and only counted; with IN_FLIGHT 0 nothing is sent. RATE is requests per
  * second over all connections, and latencies then count from when a request was due; 0 keeps IN_FLIGHT requests
  * under way on each connection, and latencies count from when one was sent. Every answer must carry the next
  * correlation id of its connection and be as long as the first one. Prints one line of JSON; the first answer
@@ -23,7 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WINDOW = 4096, RECEIVE_BYTES = 1 << 20, EVENTS = 512, SAMPLES_MAX = 8 << 20, CORRELATION_AT = 8 };
+enum { WINDOW = 4096, RECEIVE_BYTES = 1 << 20, EVENTS = 512, SAMPLES_MAX = 8 << 20 };
 
 typedef struct {
     int fd;
@@ -35,11 +38,11 @@ typedef struct {
     int wants_write;
 } Connection;
 
-static uint8_t *request;
-static size_t request_bytes;
+static uint8_t *request, *opening;
+static size_t request_bytes, opening_bytes, id_at = 8;
 static uint32_t *samples; /* nanoseconds */
 static size_t sample_count;
-static uint64_t measured_from, answers, answers_in_all, answer_bytes, bytes_per_answer;
+static uint64_t measured_from, answers, answers_in_all, answer_bytes, bytes_per_answer, events_seen;
 static uint8_t *first_answer;
 static uint8_t scratch[RECEIVE_BYTES];
 
@@ -54,6 +57,30 @@ static uint64_t now_ns(void) {
     return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 }
 
+static uint32_t length_at(const uint8_t *frame) {
+    uint32_t length;
+    memcpy(&length, frame, 4);
+    return ntohl(length);
+}
+
+static void receive_all(int fd, size_t count) {
+    for (ssize_t got; count > 0; count -= (size_t)got) {
+        got = recv(fd, scratch, count < sizeof scratch ? count : sizeof scratch, MSG_WAITALL);
+        if (got <= 0) fail("the opening was not answered");
+    }
+}
+
+/* Requests of the opening one by one, while the socket still blocks. */
+static void send_opening(int fd) {
+    for (size_t at = 0; at < opening_bytes;) {
+        size_t size = length_at(opening + at) + 4;
+        if (send(fd, opening + at, size, MSG_NOSIGNAL) != (ssize_t)size) fail("the opening");
+        receive_all(fd, 4);
+        receive_all(fd, length_at(scratch));
+        at += size;
+    }
+}
+
 static void open_connection(Connection *c, const char *host, int port, int epoll) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int one = 1;
@@ -61,6 +88,7 @@ static void open_connection(Connection *c, const char *host, int port, int epoll
     c->fd = socket(AF_INET, SOCK_STREAM, 0);
     if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&address, sizeof address) < 0) fail("connect");
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    send_opening(c->fd);
     fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = c};
     epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &event);
@@ -80,7 +108,7 @@ static int send_request(Connection *c, uint64_t since) {
         c->sent++;
     }
     uint32_t correlation = htonl(c->sent - 1);
-    memcpy(request + CORRELATION_AT, &correlation, 4);
+    if (id_at) memcpy(request + id_at, &correlation, 4);
     while (c->sent_bytes < request_bytes) {
         ssize_t count = send(c->fd, request + c->sent_bytes, request_bytes - c->sent_bytes, MSG_NOSIGNAL);
         if (count < 0 && errno == EAGAIN) return 0;
@@ -102,7 +130,11 @@ static void answer_complete(Connection *c, uint64_t size) {
     uint32_t correlation;
     memcpy(&correlation, c->head + 4, 4);
     errno = 0;
-    if (ntohl(correlation) != c->answered) fail("an answer out of order");
+    if (ntohl(correlation) == UINT32_MAX && id_at) {
+        if (now_ns() >= measured_from) events_seen++;
+        return;
+    }
+    if (id_at && ntohl(correlation) != c->answered) fail("an answer out of order");
     if (bytes_per_answer == 0) bytes_per_answer = size;
     if (size != bytes_per_answer) fail("answers differ in length");
     uint64_t now = now_ns(), since = c->since[c->answered % WINDOW];
@@ -123,12 +155,10 @@ static void take_answers(Connection *c) {
         for (size_t at = 0; at < (size_t)count;) {
             while (c->got < 8 && at < (size_t)count) c->head[c->got++] = scratch[at++];
             if (c->got < 8) break;
-            uint32_t length;
-            memcpy(&length, c->head, 4);
-            uint64_t size = (uint64_t)ntohl(length) + 4, left = size - c->got, here = (uint64_t)count - at;
+            uint64_t size = (uint64_t)length_at(c->head) + 4, left = size - c->got, here = (uint64_t)count - at;
             uint64_t taken = left < here ? left : here;
             if (bytes_per_answer == 0) {
-                if (!first_answer) first_answer = malloc(size);
+                if (c->got == 8) first_answer = realloc(first_answer, size);
                 memcpy(first_answer, c->head, 8);
                 memcpy(first_answer + c->got, scratch + at, taken);
             }
@@ -143,15 +173,16 @@ static void take_answers(Connection *c) {
     }
 }
 
-static void load_request(const char *path) {
+static uint8_t *load(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
     if (!file) fail(path);
     fseek(file, 0, SEEK_END);
-    request_bytes = (size_t)ftell(file);
+    *size = (size_t)ftell(file);
     rewind(file);
-    request = malloc(request_bytes);
-    if (fread(request, 1, request_bytes, file) != request_bytes) fail(path);
+    uint8_t *content = malloc(*size);
+    if (fread(content, 1, *size, file) != *size) fail(path);
     fclose(file);
+    return content;
 }
 
 static void save_first_answer(const char *path) {
@@ -173,11 +204,14 @@ static double quantile_us(double share) {
 }
 
 int main(int count, char **arguments) {
-    if (count != 9) fail("usage: HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE");
+    if (count < 9 || count > 11)
+        fail("usage: HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE]]");
     int connections = atoi(arguments[4]);
     uint32_t in_flight = (uint32_t)atoi(arguments[5]);
     double seconds = atof(arguments[6]), warmup = atof(arguments[7]), rate = atof(arguments[8]);
-    load_request(arguments[3]);
+    request = load(arguments[3], &request_bytes);
+    if (count > 9) id_at = (size_t)atoi(arguments[9]);
+    if (count > 10) opening = load(arguments[10], &opening_bytes);
     samples = malloc(sizeof *samples * SAMPLES_MAX);
     Connection *all = calloc((size_t)connections, sizeof *all);
     int epoll = epoll_create1(0);
@@ -213,13 +247,15 @@ int main(int count, char **arguments) {
         }
     }
     double elapsed = (double)(now_ns() - measured_from) / 1e9;
-    if (bytes_per_answer == 0) fail("no answer came");
-    save_first_answer(arguments[3]);
+    if (bytes_per_answer) save_first_answer(arguments[3]);
+    else if (in_flight || step) fail("no answer came");
     qsort(samples, sample_count, sizeof *samples, by_size);
     printf("{\"requests\": %llu, \"all_requests\": %llu, \"seconds\": %.3f, \"per_second\": %.1f, \"sent_mb_per_second\": %.2f, "
-           "\"received_mb_per_second\": %.2f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
+           "\"received_mb_per_second\": %.2f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, "
+           "\"events\": %llu}\n",
            (unsigned long long)answers, (unsigned long long)answers_in_all, elapsed, (double)answers / elapsed,
            (double)answers * (double)request_bytes / elapsed / 1e6, (double)answer_bytes / elapsed / 1e6,
-           quantile_us(0.5), quantile_us(0.99), quantile_us(0.999), quantile_us(1));
+           quantile_us(0.5), quantile_us(0.99), quantile_us(0.999), quantile_us(1),
+           (unsigned long long)events_seen);
     return 0;
 }
