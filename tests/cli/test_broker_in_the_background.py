@@ -17,7 +17,10 @@ from calls import create_topic
 from cli.program import DEADLINE_SECONDS, Program
 from wire import WireClient
 
-PORTS = ("--set", "listeners=PLAINTEXT://127.0.0.1:0", "--set", "ottla.http.port=0")
+PORTS = (
+    *("--set", "listeners=PLAINTEXT://127.0.0.1:0"),
+    *("--set", "ottla.http.port=0", "--set", "clientPort=0"),
+)
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def test_up_says_where_it_listens_where_data_is_and_how_to_try_it(ottla: Program
     ottla.ok("down")
     assert up.err == ""
     titles = [line[2:12].strip() for line in up.out.splitlines()[1:]]
-    assert titles == ["listens on", "keeps data", "metrics", "try it", "stop it"]
+    assert titles == ["listens on", "keeps data", "zookeeper", "metrics", "try it", "stop it"]
     assert str(ottla.home / "data" / "ottla" / "log") in up.out
 
 
@@ -96,7 +99,9 @@ def test_settings_without_effect_are_told_at_once(ottla: Program) -> None:
 
 def test_a_settings_file_names_the_broker_to_all_four_commands(ottla: Program) -> None:
     file = ottla.home / "server.properties"
-    file.write_text("listeners=PLAINTEXT://127.0.0.1:0\nottla.http.port=0\nlog.dirs=elsewhere\n")
+    file.write_text(
+        "listeners=PLAINTEXT://127.0.0.1:0\nottla.http.port=0\nclientPort=0\nlog.dirs=elsewhere\n"
+    )
     ottla.ok("up", "-d", "--config", str(file))
     assert ottla("status").code == 3
     assert status(ottla, "--config", str(file))["data"] == [str(ottla.home / "elsewhere")]

@@ -43,6 +43,7 @@ class Running:
     listeners: dict[str, str]  # host:port by name, as bound; the first is for data
     data: list[str]
     http: str | None  # host:port of /metrics and /healthz
+    zookeeper: str | None  # host:port for ZooKeeper clients
 
 
 class BrokerHome:

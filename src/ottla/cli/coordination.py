@@ -117,9 +117,10 @@ def _start(node: CoordinationNode) -> None:
 
 def _announce(node: CoordinationNode, ready_file: Path) -> None:
     listener = node.listener
+    assert listener is not None
     address = f"{listener.host}:{listener.port}"
     temporary = ready_file.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"pid": os.getpid(), "listeners": {listener.name: address}}))
+    temporary.write_text(json.dumps({"pid": os.getpid(), "zookeeper": address}))
     temporary.rename(ready_file)
     print(styled("Ottla coordination is up.", "bold"))
     for name, text in (

@@ -63,6 +63,7 @@ def _facts(running: Running, problems: list[dict[str, str]], *, people: bool) ->
         "version": running.version,
         "up_for" if people else "up_ms": format_duration(up_ms) if people else up_ms,
         "listens_on": [f"{name}://{address}" for name, address in running.listeners.items()],
+        "zookeeper": running.zookeeper,
         "http": f"http://{running.http}" if running.http else None,
         "data": running.data,
         "disk_free" if people else "disk_free_bytes": format_bytes(free_bytes) if people else free_bytes,

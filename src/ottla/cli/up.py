@@ -139,13 +139,9 @@ def _announce(broker: Broker, home: BrokerHome) -> None:
         node_id=home.settings.node_id,
         version=__version__,
         started_ms=broker.clock.wall_ms(),
-        listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners}
-        | (
-            {broker.zookeeper.name: f"{broker.zookeeper.host}:{broker.zookeeper.port}"}
-            if broker.zookeeper
-            else {}
-        ),
+        listeners={listener.name: f"{listener.host}:{listener.port}" for listener in broker.listeners},
         data=[str(directory.resolve()) for directory in home.settings.log_dirs],
+        zookeeper=f"{broker.zookeeper.host}:{broker.zookeeper.port}" if broker.zookeeper else None,
         http=f"{broker.http.host}:{broker.http.port}" if broker.http else None,
     )
     home.announce(running)
@@ -159,6 +155,8 @@ def print_running(running: Running, *, background: bool) -> None:
     print(styled(f"Ottla broker {running.node_id} is up{where}.", "bold"))
     rows = [("listens on", f"{name}://{address}") for name, address in running.listeners.items()]
     rows.append(("keeps data", ", ".join(running.data)))
+    if running.zookeeper:
+        rows.append(("zookeeper", running.zookeeper))
     if running.http:
         rows.append(("metrics", f"http://{running.http}/metrics"))
     rows.append(("try it", f"echo hello | ottla produce{at} greetings; ottla consume{at} greetings"))

@@ -71,6 +71,7 @@ class Broker:
         self.health = Health()
         self.listeners: list[Listener] = []  # as bound
         self.http: Listener | None = None  # /metrics and its kin, as bound
+        self.zookeeper: Listener | None = None  # for ZooKeeper clients, as bound
         self._files = files or SystemFiles()
         self._failure: BaseException | None = None
         self._stop_asked = False
@@ -83,14 +84,8 @@ class Broker:
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
         self._reactor.offload = self._reader
-        self._zookeeper = ZooKeeperPort(settings.zookeeper, self._reactor)
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
-
-    @property
-    def zookeeper(self) -> Listener | None:
-        """The ZooKeeper port, as bound."""
-        return self._zookeeper.listener
 
     # -- starting ------------------------------------------------------------------------------------------
 
@@ -136,7 +131,7 @@ class Broker:
         self._controller.on_change.append(groups.follow)
         groups.start()
         self._open_listeners()
-        self._zookeeper.open(self._coordination, self.metrics)
+        self._open_zookeeper()
         self._housekeeping = self._make_housekeeping()
         self._open_http()
         self._reactor.turn_hooks += [
@@ -168,17 +163,18 @@ class Broker:
                     f"cannot listen on {listener}: {error.strerror}; choose another address "
                     "with --port or the setting listeners"
                 ) from error
-        self._bind_zookeeper()
 
-    def _bind_zookeeper(self) -> None:
+    def _open_zookeeper(self) -> None:
         """Who did not ask for the port does not have to do without a broker because it is taken."""
+        port = ZooKeeperPort(self.settings.zookeeper, self._coordination, self._reactor, self.metrics)
         try:
-            self._zookeeper.bind()
+            port.open()
         except OSError as error:
             text = f"cannot listen on {self.settings.zookeeper.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
             if "clientPort" in self.settings.config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
                 raise BrokerFailed(text) from error
             log.warning("no ZooKeeper port: %s", text)
+        self.zookeeper = port.listener
 
     def _await(self, operation: Callable[[Callable[[Refused | None], None]], None]) -> None:
         """Runs a controller operation to its end; only while nobody is served yet."""
@@ -353,7 +349,6 @@ class Broker:
             workers.abandon()
         for _, sock in self._bound:
             sock.close()
-        self._zookeeper.close()
         self._reactor.close()
         for directory in self._directories:
             directory.abandon()

@@ -35,19 +35,13 @@ class CoordinationNode:
         self.config = config
         self.clock = clock or SystemClock()
         self.metrics = Registry()
+        self.listener: Listener | None = None  # as bound, once it has started
         self._files = files or SystemFiles()
         self._reactor = Reactor(self.clock, SocketOptions(), self.metrics)
         self._syncer = Workers("coordination", 1, self._reactor.post)
-        self._port = ZooKeeperPort(config, self._reactor)
         self._lock: Lock | None = None
         self._failure: BaseException | None = None
         self._stop_asked = False
-
-    @property
-    def listener(self) -> Listener:
-        """As bound; once it has started."""
-        assert self._port.listener is not None
-        return self._port.listener
 
     def start(self) -> None:
         """Returns when clients can connect. Raises OSError, CorruptData or CoordinationFailed."""
@@ -58,12 +52,6 @@ class CoordinationNode:
             raise
 
     def _start(self) -> None:
-        try:
-            self._port.bind()
-        except OSError as error:
-            raise CoordinationFailed(
-                f"cannot listen on {self.config.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
-            ) from error
         directory = os.path.abspath(self.config.data_dir)
         self._files.make_directories(directory)
         self._lock = self._files.lock(os.path.join(directory, LOCK))
@@ -71,7 +59,14 @@ class CoordinationNode:
         self._coordination.sync()
         self._rounds = CoordinationRounds(self._coordination, self._syncer, self._fail)
         self._reactor.turn_hooks.append(self._rounds.start)
-        self._port.open(self._coordination, self.metrics)
+        port = ZooKeeperPort(self.config, self._coordination, self._reactor, self.metrics)
+        try:
+            port.open()
+        except OSError as error:
+            raise CoordinationFailed(
+                f"cannot listen on {self.config.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
+            ) from error
+        self.listener = port.listener
 
     def _fail(self, error: BaseException) -> None:
         """A sync failed: what the disk holds is not known any more, so nothing further is promised."""
@@ -120,7 +115,6 @@ class CoordinationNode:
 
     def _abandon(self) -> None:
         self._syncer.abandon()
-        self._port.close()
         self._reactor.close()
         if self._lock is not None:
             self._lock.release()

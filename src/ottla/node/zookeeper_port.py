@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.service import CoordinationService
 from ottla.model.limits import CONNECTIONS_MAX
@@ -18,43 +16,37 @@ PORT_TAKEN_CURE = "set clientPort to another port, or to -1 to go without"
 
 
 class ZooKeeperPort:
-    def __init__(self, config: ZooKeeperConfig, reactor: Reactor) -> None:
+    def __init__(
+        self, config: ZooKeeperConfig, coordination: LocalCoordination, reactor: Reactor, metrics: Registry
+    ) -> None:
+        """Sessions live from now on; nobody can connect yet."""
+        self.listener: Listener | None = None  # as bound, when it is open
         self._config = config
         self._reactor = reactor
-        self._socket: socket.socket | None = None  # bound; None: there is no port
-        self.listener: Listener | None = None  # as bound, once it is open
-
-    def bind(self) -> None:
-        """Takes the address, if there is to be one. OSError when it is not to be had."""
-        if self._config.listener is not None:
-            self._socket = self._reactor.bind(self._config.listener)
-
-    def open(self, coordination: LocalCoordination, metrics: Registry) -> None:
-        """Sessions live from now on, and clients can connect if an address is bound."""
-        config = self._config
-        service = CoordinationService(
+        self._metrics = metrics
+        self._service = CoordinationService(
             coordination,
-            self._reactor.clock,
+            reactor.clock,
             tick_ms=config.tick_ms,
             session_timeout_ms_min=config.session_timeout_ms_min,
             session_timeout_ms_max=config.session_timeout_ms_max,
         )
-        self._keep_time(service)
-        if self._socket is not None and config.listener is not None:
-            application = ZooKeeperApplication(service, self._reactor, config, metrics)
-            self.listener = self._reactor.listen(
-                config.listener, application, sock=self._socket, options=_socket_options(config)
-            )
+        self._keep_time()
 
-    def _keep_time(self, service: CoordinationService) -> None:
+    def open(self) -> None:
+        """Clients can connect, if there is to be a port. OSError when its address is not to be had."""
+        if self._config.listener is None:
+            return
+        application = ZooKeeperApplication(self._service, self._reactor, self._config, self._metrics)
+        self.listener = self._reactor.listen(
+            self._config.listener, application, options=_socket_options(self._config)
+        )
+
+    def _keep_time(self) -> None:
         """Sessions expire, containers and nodes with a TTL go, whether anybody asks or not."""
         now_ms = self._reactor.clock.monotonic_ms()
-        service.tick(now_ms)
-        self._reactor.timers.set(now_ms + service.tick_interval_ms, lambda: self._keep_time(service))
-
-    def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
+        self._service.tick(now_ms)
+        self._reactor.timers.set(now_ms + self._service.tick_interval_ms, self._keep_time)
 
 
 def _socket_options(config: ZooKeeperConfig) -> SocketOptions:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ottla.model.zookeeper_config import LISTENER_NAME
 from ottla.testing.service_process import BrokerDied, ServiceProcess
 
 __all__ = ["BrokerDied", "BrokerProcess"]
@@ -20,32 +19,38 @@ __all__ = ["BrokerDied", "BrokerProcess"]
 
 class BrokerProcess(ServiceProcess):
     @property
+    def bootstrap(self) -> str:
+        """host:port of the first listener."""
+        return next(iter(self._listeners.values()))
+
+    def address(self, listener: str) -> str:
+        """host:port of a listener by its name."""
+        return self._listeners[listener]
+
+    @property
     def http(self) -> str | None:
         """host:port of /metrics, /healthz and /readyz."""
         http: str | None = self.announced["http"]
         return http
 
     @property
-    def bootstrap(self) -> str:
-        """host:port of the first listener."""
-        return next(iter(self._listeners.values()))
-
-    @property
-    def zookeeper(self) -> str:
-        """host:port for ZooKeeper clients."""
-        return self.address(LISTENER_NAME)
+    def _listeners(self) -> dict[str, str]:
+        listeners: dict[str, str] = self.announced.get("listeners", {})
+        return listeners
 
     @property
     def ready_file(self) -> Path:
         return self.data_dir / "coordination" / "broker.json"
 
     def command(self) -> list[str]:
-        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "clientPort": "0", "ottla.http.port": "0"}
-        if self._listeners:  # clients find it again after a restart
-            settings["listeners"] = f"PLAINTEXT://{self.bootstrap}"
-        if LISTENER_NAME in self._listeners:
-            settings["clientPort"] = self.zookeeper.rpartition(":")[2]
+        address = self.bootstrap if self._listeners else "127.0.0.1:0"  # the same after a restart
+        settings = {
+            "listeners": f"PLAINTEXT://{address}",
+            "clientPort": self.zookeeper_port,
+            "ottla.http.port": "0",
+            **self.settings,
+        }
         command = [sys.executable, "-m", "ottla", "up", "--data", str(self.data_dir)]
-        for name, value in (settings | self.settings).items():
+        for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         return command

@@ -9,23 +9,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ottla.model.zookeeper_config import LISTENER_NAME
 from ottla.testing.service_process import ServiceProcess
 
 
 class CoordinationProcess(ServiceProcess):
     @property
-    def zookeeper(self) -> str:
-        """host:port for ZooKeeper clients."""
-        return self.address(LISTENER_NAME)
-
-    @property
     def ready_file(self) -> Path:
         return self.data_dir / "tree" / "coordination.json"
 
     def command(self) -> list[str]:
-        port = self.zookeeper.rpartition(":")[2] if self._listeners else "0"
-        command = [sys.executable, "-m", "ottla", "coordination", "up", "--port", port]
+        command = [sys.executable, "-m", "ottla", "coordination", "up", "--port", self.zookeeper_port]
         command += ["--data", str(self.data_dir / "tree")]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]

@@ -37,8 +37,7 @@ class ServiceProcess:
         self.log_file = self.data_dir / "broker.out"
         self._env = {**os.environ, **(env or {})}
         self._process: subprocess.Popen[bytes] | None = None
-        self.announced: dict[str, Any] = {}  # what it said of itself when it was ready
-        self._listeners: dict[str, str] = {}  # host:port by name, since the first start
+        self.announced: dict[str, Any] = {}  # what it said of itself when it was last ready
 
     @property
     def ready_file(self) -> Path:
@@ -48,9 +47,16 @@ class ServiceProcess:
     def command(self) -> list[str]:
         raise NotImplementedError
 
-    def address(self, listener: str) -> str:
-        """host:port of a listener by its name."""
-        return self._listeners[listener]
+    @property
+    def zookeeper(self) -> str:
+        """host:port for ZooKeeper clients."""
+        address: str = self.announced["zookeeper"]
+        return address
+
+    @property
+    def zookeeper_port(self) -> str:
+        """For the command: the same after a restart, so that clients find it again."""
+        return (self.announced.get("zookeeper") or ":0").rpartition(":")[2]
 
     @property
     def pid(self) -> int:
@@ -84,7 +90,6 @@ class ServiceProcess:
                 raise BrokerDied(f"the process was not ready in {timeout_seconds} s:\n{self.output()}")
             time.sleep(_POLL_SECONDS)
         self.announced = json.loads(self.ready_file.read_text())
-        self._listeners = self.announced["listeners"]
         return self
 
     def stop(self, timeout_seconds: float = 30) -> int:
