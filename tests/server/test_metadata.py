@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from calls import create_topic, delete_topic, describe_topic, topic_id_of, unique_name
+from group_calls import find_coordinator
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import NO_TOPIC_ID, TopicId
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -164,6 +165,7 @@ def test_authorized_operations_are_told_to_those_who_ask(client: WireClient, ver
 
 
 def test_internal_topics_are_marked(client: WireClient) -> None:
+    find_coordinator(client, "a group, which makes the topic")
     (topic,) = ask(client, 12, "__consumer_offsets").topics
     assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, True)
 

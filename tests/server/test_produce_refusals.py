@@ -22,7 +22,7 @@ from calls import (
     values_from,
 )
 from ottla.model.errors import ErrorCode
-from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.records.batch import (
     CONTROL,
     HEADER_BYTES,
@@ -142,10 +142,11 @@ def test_batch_larger_than_a_segment(client: WireClient) -> None:
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
 def test_internal_topics_are_written_by_the_broker_only(client: WireClient, name: str) -> None:
-    client.call(MetadataRequest([MetadataRequestTopic(name=name)]), 12)  # makes it, if nobody has
+    client.call(CreateTopicsRequest([CreatableTopic(name, 3, 1)]), 7)  # if nobody has made it yet
+    before = end_offset(client, name)
     assert produce(client, name, PLAIN).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert produce(client, topic_id_of(client, name), PLAIN).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    assert end_offset(client, name) == 0
+    assert end_offset(client, name) == before
 
 
 # -- timestamps ----------------------------------------------------------------------------------------------
