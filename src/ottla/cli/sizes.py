@@ -38,5 +38,5 @@ def format_duration(duration_ms: int) -> str:
     return " ".join(parts[:2])
 
 
-def format_count(count: float) -> str:
-    return f"{count:,.0f}"
+def counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")

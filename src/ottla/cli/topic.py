@@ -1,4 +1,4 @@
-"""`ottla topic`: its verbs and their options; the work is in `topic_views` and `topic_changes`."""
+"""`ottla topic`: its verbs and their options; the work is in `topic_views`, `topic_changes`, `consume`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import argparse
 
 from ottla.cli import topic_changes, topic_views
 from ottla.cli.config import assignment
+from ottla.cli.consume import add_reading, show_records
+from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
     _add_views(verbs)
+    _add_tail(verbs)
     _add_create(verbs)
     _add_alter(verbs)
     _add_destruction(verbs)
@@ -27,6 +30,23 @@ def _add_views(verbs: Verbs) -> None:
     for each in (ls, show):
         add_cluster(each)
         add_output(each)
+
+
+def _add_tail(verbs: Verbs) -> None:
+    tail = add_verb(verbs, "tail", _tail, "show the last records of a topic, and new ones as they come")
+    tail.add_argument("topic", metavar="TOPIC")
+    tail.add_argument(
+        "-n", "--lines", type=int, default=10, metavar="N", help="of each partition at first (default: 10)"
+    )
+    tail.add_argument("--no-follow", action="store_true", help="only what is there now")
+    add_reading(tail)
+
+
+def _tail(options: argparse.Namespace) -> int:
+    if options.lines < 0:
+        raise CommandFailed("fewer than no records", "--lines must be 0 or more", ExitCode.WRONG_USE)
+    start = f"-{options.lines}" if options.lines else "end"
+    return show_records(options, start, "end" if options.no_follow else None, None)
 
 
 def _add_create(verbs: Verbs) -> None:

@@ -9,6 +9,7 @@ from ottla.cli.clusters import connected
 from ottla.cli.failures import CommandFailed, ExitCode, explained, report
 from ottla.cli.options import confirm
 from ottla.cli.output import styled
+from ottla.cli.sizes import counted
 from ottla.cli.topic_views import record_counts
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def create(options: argparse.Namespace) -> int:
         for name, outcome in admin.create_topics(new, validate_only=options.dry_run).items():
             if isinstance(outcome, CreatedTopic):
                 done = "would be created" if options.dry_run else "created"
-                shape = f" with {outcome.partitions} partitions" if outcome.partitions > 0 else ""
+                shape = f" with {counted(outcome.partitions, 'partition')}" if outcome.partitions > 0 else ""
                 print(f"topic {styled(name, 'bold')} {done}{shape}")
             elif isinstance(outcome, TopicExists) and options.if_not_exists:
                 print(f"topic {styled(name, 'bold')} exists")
@@ -79,8 +80,8 @@ def rm(options: argparse.Namespace) -> int:
         counts = record_counts(admin, [topic.name for topic in topics])
         for topic in topics:
             print(
-                f"topic {styled(topic.name, 'bold')}: {len(topic.partitions)} partitions, "
-                f"{counts[topic.name]:,} records"
+                f"topic {styled(topic.name, 'bold')}: {counted(len(topic.partitions), 'partition')}, "
+                f"{counted(counts[topic.name], 'record')}"
             )
         if options.dry_run:
             return ExitCode.DONE
@@ -106,9 +107,9 @@ def trim(options: argparse.Namespace) -> int:
         if options.dry_run:
             return ExitCode.DONE
         count = sum(offset - first[target] for target, offset in doomed.items())
-        confirm(f"Delete these {count:,} records?", yes=options.yes)
+        confirm(f"Delete {counted(count, 'record')}?", yes=options.yes)
         admin.delete_records(doomed)
-    print(f"{count:,} records deleted")
+    print(f"{counted(count, 'record')} deleted")
     return ExitCode.DONE
 
 
@@ -126,7 +127,9 @@ def _chosen(partitions: Sequence[TopicPartition], wanted: Sequence[int] | None) 
 
 def _show_doomed(first: Mapping[TopicPartition, int], doomed: Mapping[TopicPartition, int]) -> None:
     for target, offset in sorted(doomed.items()):
-        print(f"{target}: offsets {first[target]} to {offset - 1}, {offset - first[target]:,} records")
+        print(
+            f"{target}: offsets {first[target]} to {offset - 1}, {counted(offset - first[target], 'record')}"
+        )
 
 
 def _outcome(problems: Sequence[ClientError]) -> int:

@@ -1,0 +1,100 @@
+"""`ottla consume` and `ottla topic tail`: records of topics to the terminal or the next program."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ottla.cli.clusters import bootstrap_of
+from ottla.cli.config import assignment
+from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.cli.options import add_cluster
+from ottla.cli.record_filters import record_filter
+from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Form, csv_form, json_form, text_form, value_form
+
+_POLL_SECONDS = 1.0
+_PLACES = "start, end, 100, -5 (before the end), @-1h, @2026-11-01T10:00"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("--from", dest="start", default="start", metavar="PLACE", help=_PLACES)
+    parser.add_argument("--to", dest="stop", metavar="PLACE", help="where to stop, exclusive (default: end)")
+    parser.add_argument("--follow", action="store_true", help="go on with new records until Ctrl-C")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
+    add_reading(parser)
+    parser.set_defaults(run=consume)
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that shows records."""
+    parser.add_argument(
+        "-p", "--partition", action="append", type=int, metavar="N", help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--filter", action="append", default=[], type=record_filter, metavar="TEST",
+        help="key=TEXT, value~REGEX, header.NAME!=TEXT, value.FIELD=TEXT of JSON; several must all hold",
+    )  # fmt: skip
+    parser.add_argument(
+        "-f", "--format", type=text_form, metavar="FORMAT",
+        help=r"as '%%t %%p %%o %%k %%v\n': topic, partition, offset, key, value; %%T time, %%h headers",
+    )  # fmt: skip
+    parser.add_argument(
+        "--decode", choices=("avro", *DECODERS), help="what values are; they are shown as JSON then"
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "jsonl", "csv"), default="table",
+        help="table shows values; json and jsonl a line for each record, which `ottla produce` takes",
+    )  # fmt: skip
+    parser.add_argument("--committed", action="store_true", help="leave out aborted and open transactions")
+    parser.add_argument(
+        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
+        help="a setting of the consumer, as fetch.max.bytes=1000; may be repeated",
+    )  # fmt: skip
+    add_cluster(parser)
+
+
+def consume(options: argparse.Namespace) -> int:
+    if options.follow and options.stop is not None:
+        raise CommandFailed("--follow never stops, --to does", "leave one of them out", ExitCode.WRONG_USE)
+    stop = None if options.follow else options.stop or "end"
+    return show_records(options, options.start, stop, options.count)
+
+
+def show_records(options: argparse.Namespace, start: str, stop: str | None, count: int | None) -> int:
+    from ottla.client.reading import read
+
+    form = _form(options)
+    settings = {"isolation.level": "read_committed" if options.committed else "read_uncommitted"}
+    settings |= dict(options.config)
+    output, left = sys.stdout.buffer, count
+    with read(
+        bootstrap_of(options), options.topic, start, stop, partitions=options.partition, **settings
+    ) as reading:
+        if options.output == "csv" and options.format is None:
+            print(",".join(CSV_COLUMNS), flush=True)
+        while not reading.is_over and (left is None or left > 0):
+            records = reading.poll(_POLL_SECONDS)
+            wanted = [record for record in records if all(test(record) for test in options.filter)]
+            if left is not None:
+                wanted = wanted[:left]
+                left -= len(wanted)
+            output.write(b"".join(map(form, wanted)))
+            output.flush()
+    return ExitCode.DONE
+
+
+def _form(options: argparse.Namespace) -> Form:
+    if options.decode == "avro":
+        raise CommandFailed(
+            "Avro is not decoded here: it needs the schema that the writer had",
+            "`-o json` gives value_base64 for a program that has it",
+            ExitCode.WRONG_USE,
+        )
+    if options.format is not None:
+        form: Form = options.format
+        return form
+    decode = DECODERS[options.decode] if options.decode else None
+    if options.output == "csv":
+        return csv_form()
+    return value_form(decode) if options.output == "table" else json_form(decode)

@@ -1,0 +1,180 @@
+"""`ottla produce`: records from stdin, files or a generator; ends when every one is acknowledged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ottla.cli.clusters import bootstrap_of, connected
+from ottla.cli.config import assignment
+from ottla.cli.failures import CommandFailed, ExitCode, explained
+from ottla.cli.options import add_cluster
+from ottla.cli.progress import Waiting
+from ottla.cli.record_sources import header, records_of
+from ottla.cli.sizes import counted, format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from ottla.client.accumulator import Delivery
+    from ottla.client.errors import ClientError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "topic", nargs="?", metavar="TOPIC", help="without one, the input is JSON that names it in each line"
+    )
+    _add_sources(parser)
+    _add_records(parser)
+    parser.add_argument("--rate", type=float, metavar="N", help="at most so many records a second")
+    parser.add_argument("-n", "--count", type=int, metavar="N", help="at most so many records in all")
+    parser.add_argument("--acks", choices=("all", "1", "0"), default="all", help="default: all")
+    parser.add_argument(
+        "-z", "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none"
+    )
+    parser.add_argument(
+        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
+        help="a setting of the producer, as linger.ms=100; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "jsonl", "csv"), default="table",
+        help="the place that each record got, in this form (default: only how many they were)",
+    )  # fmt: skip
+    add_cluster(parser)
+    parser.set_defaults(run=produce)
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "-i", "--input", choices=("lines", "json"), help="what stdin has (default: a value in each line)"
+    )
+    source.add_argument("--file", nargs="+", metavar="FILE", help="each file is one record")
+    source.add_argument("--random", type=parse_bytes, metavar="SIZE", help="values of so many random letters")
+    parser.add_argument("--random-keys", type=int, metavar="N", help="with --random: N different keys")
+    parser.add_argument("--seed", type=int, metavar="N", help="with --random: the same records every time")
+
+
+def _add_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-k", "--key", metavar="KEY", help="the key of every record")
+    parser.add_argument(
+        "-K", "--key-separator", metavar="TEXT", help="lines begin with a key, up to this text"
+    )
+    parser.add_argument(
+        "-H", "--header", dest="headers", action="append", default=[], type=header, metavar="NAME=VALUE",
+        help="a header; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "-p", "--partition", type=int, metavar="N", help="instead of the partitioner's choice"
+    )
+
+
+def produce(options: argparse.Namespace) -> int:
+    if options.topic is None and (options.input == "lines" or options.file or options.random is not None):
+        raise CommandFailed("no topic is named", "name one behind `ottla produce`", ExitCode.WRONG_USE)
+    if options.topic is None:
+        options.input = "json"
+    options.headers = tuple(options.headers)
+    with connected(options) as admin:
+        admin.cluster()  # an address that does not answer is told at once, not after max.block.ms
+    deliveries = Deliveries(options.output)
+    _send_all(options, deliveries)
+    return deliveries.outcome()
+
+
+def _send_all(options: argparse.Namespace, deliveries: Deliveries) -> None:
+    from ottla.client.producer import Producer
+
+    settings = {"acks": options.acks, "compression.type": options.compression, **dict(options.config)}
+    pace = Pace(options.rate)
+    with Producer(bootstrap_of(options), **settings) as producer, Waiting("producing") as waiting:
+        try:
+            for record in records_of(options):
+                pace.wait()
+                producer.send(
+                    record.topic or options.topic,
+                    record.value,
+                    record.key,
+                    partition=record.partition,
+                    headers=record.headers,
+                    timestamp_ms=record.timestamp_ms,
+                    on_delivery=deliveries.take,
+                )
+                deliveries.sent_bytes += len(record.value or b"") + len(record.key or b"")
+                deliveries.sent += 1
+                waiting.tick(deliveries.progress())
+                if deliveries.error is not None:
+                    break
+        finally:
+            producer.flush()
+
+
+class Pace:
+    """Keeps to a rate: sleeps when records come too early, never catches up more than a second."""
+
+    def __init__(self, per_second: float | None) -> None:
+        self._gap = 1 / per_second if per_second else 0.0
+        self._due = time.monotonic()
+
+    def wait(self) -> None:
+        if not self._gap:
+            return
+        now = time.monotonic()
+        self._due = max(self._due, now - 1)
+        if self._due > now:
+            time.sleep(self._due - now)
+        self._due += self._gap
+
+
+class Deliveries:
+    """What became of the records; `take` is called by the producer's thread."""
+
+    def __init__(self, form: str) -> None:
+        self.sent = 0
+        self.sent_bytes = 0
+        self.delivered = 0
+        self.error: ClientError | None = None  # the first one
+        self._form = form
+        self._began = time.monotonic()
+        self._partitions: set[tuple[str, int]] = set()
+        if form == "csv":
+            print("topic,partition,offset,timestamp_ms")
+
+    def take(self, delivery: Delivery | None, error: ClientError | None) -> None:
+        if delivery is None:
+            self.error = self.error or error
+            return
+        self.delivered += 1
+        self._partitions.add((delivery.topic, delivery.partition))
+        if self._form in ("json", "jsonl"):
+            place = {
+                "topic": delivery.topic,
+                "partition": delivery.partition,
+                "offset": delivery.offset,
+                "timestamp_ms": delivery.timestamp_ms,
+            }
+            print(json.dumps(place))
+        elif self._form == "csv":
+            print(delivery.topic, delivery.partition, delivery.offset, delivery.timestamp_ms, sep=",")
+
+    def progress(self) -> str:
+        seconds = time.monotonic() - self._began
+        return (
+            f"{self.delivered:,} records, {format_bytes(self.sent_bytes)}, "
+            f"{self.delivered / max(seconds, 1e-9):,.0f} records/s"
+        )
+
+    def outcome(self) -> int:
+        if self._form == "table":
+            topics = sorted({topic for topic, _ in self._partitions})
+            where = f" to {', '.join(topics)}" if topics else ""
+            print(f"{counted(self.delivered, 'record')}{where}", file=sys.stderr)
+        if self.error is None:
+            return ExitCode.DONE
+        failure = explained(self.error)
+        raise CommandFailed(
+            f"{self.sent - self.delivered:,} of {self.sent:,} records were not delivered: {failure.cause}",
+            failure.cure,
+            failure.exit_code,
+        )
