@@ -28,7 +28,7 @@ class Done:
 
     @property
     def json_lines(self) -> list[Any]:
-        return [json.loads(line) for line in self.out.splitlines()]
+        return [json.loads(line) for line in self.out.split("\n") if line]
 
 
 class Program:

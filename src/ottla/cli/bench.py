@@ -66,11 +66,11 @@ def _run(options: argparse.Namespace, measure: Measure) -> int:
         )
     with _topic(options) as topic:
         result = measure(bootstrap_of(options), topic, options)
-    print_result(result, options.output)
     if options.plot:
         from ottla.cli.bench_plot import plot
 
         plot(result, options.plot)
+    print_result(result, options.output)
     return ExitCode.DONE
 
 

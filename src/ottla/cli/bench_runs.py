@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ottla.cli.bench_report import Result
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.latencies import Latencies
-from ottla.cli.produce import Pace
+from ottla.cli.pace import Pace
 from ottla.cli.progress import Waiting
 from ottla.cli.sizes import format_bytes
 
@@ -21,26 +21,29 @@ if TYPE_CHECKING:
     from ottla.client.errors import ClientError
 
 _POLL_SECONDS = 1.0
+_SAMPLED_ONE_IN = 16  # timing every record would halve the rate that is measured
 _E2E_SECONDS_MAX = 30.0  # for one record; then something is wrong
 
 
 class Meter:
-    """Counts records as they are done, second by second."""
+    """Counts records as they are done. `records` and `bytes` are raised by whoever sees one done."""
 
     def __init__(self, what: str, wanted: int) -> None:
         self.records = 0
         self.bytes = 0
         self.began = time.perf_counter()
-        self.per_second: list[int] = []
         self._what = what
         self._wanted = wanted
+        self._per_second: list[int] = []
+        self._second_ends = self.began + 1
+        self._counted = 0  # of `records`, what is in `_per_second`
 
-    def count(self, records: int, size: int) -> None:
-        second = int(time.perf_counter() - self.began)
-        self.per_second.extend([0] * (second + 1 - len(self.per_second)))
-        self.per_second[second] += records
-        self.records += records
-        self.bytes += size
+    def tick(self, now: float) -> None:
+        """To be called often: closes seconds that are over."""
+        while now >= self._second_ends:
+            self._per_second.append(self.records - self._counted)
+            self._counted = self.records
+            self._second_ends += 1
 
     def line(self) -> str:
         seconds = max(time.perf_counter() - self.began, 1e-9)
@@ -52,17 +55,25 @@ class Meter:
     def result(self, title: str, latencies: Latencies | None = None, latency_of: str = "") -> Result:
         if not self.records:
             raise CommandFailed("nothing was measured", exit_code=ExitCode.INTERRUPTED)
-        seconds = time.perf_counter() - self.began
+        ended = time.perf_counter()
+        self.tick(ended)
         return Result(
-            title, self.records, self.bytes, seconds, latencies or Latencies(), latency_of, self.per_second
+            title,
+            self.records,
+            self.bytes,
+            ended - self.began,
+            latencies or Latencies(),
+            latency_of,
+            self._per_second,
         )
 
 
 def run_produce(bootstrap: str, topic: str, options: argparse.Namespace) -> Result:
     latencies = Latencies()
     meter = _fill(bootstrap, topic, options, dict(options.config), latencies)
+    every = "" if options.rate else f", every {_SAMPLED_ONE_IN}th record"
     return meter.result(
-        f"produce {options.size} B, acks={options.acks}", latencies, "from send to acknowledgement"
+        f"produce {options.size} B, acks={options.acks}", latencies, f"from send to acknowledgement{every}"
     )
 
 
@@ -71,40 +82,40 @@ def _fill(
     topic: str,
     options: argparse.Namespace,
     config: dict[str, str],
-    latencies: Latencies | None = None,
+    latencies: Latencies,
 ) -> Meter:
     from ottla.client.producer import Producer
 
     settings = {"acks": options.acks, "compression.type": options.compression, **config}
-    values = _values(options.size)
-    pace = Pace(options.rate)
+    values, pace = _values(options.size), Pace(options.rate)
+    sampled_one_in = 1 if options.rate else _SAMPLED_ONE_IN
     failed: list[ClientError] = []
+
+    def done(_: Delivery | None, error: ClientError | None) -> None:
+        if error is None:
+            meter.records += 1
+            meter.bytes += options.size
+        else:
+            failed.append(error)
+
+    def timed(sent_at: float, delivery: Delivery | None, error: ClientError | None) -> None:
+        latencies.add(time.perf_counter() - sent_at)
+        done(delivery, error)
+
     with Producer(bootstrap, **settings) as producer:
         producer.partition_count(topic)  # known before the clock runs
         meter = Meter("producing", options.records)
-
-        def taken(sent_at: float, delivery: Delivery | None, error: ClientError | None) -> None:
-            if error is not None:
-                failed.append(error)
-            else:
-                meter.count(1, options.size)
-                if latencies is not None:
-                    latencies.add(time.perf_counter() - sent_at)
-
         with Waiting("producing") as waiting, contextlib.suppress(KeyboardInterrupt):
             for number in range(options.records):
                 pace.wait()
-                sent_at = time.perf_counter()
-                producer.send(
-                    topic,
-                    values[number % len(values)],
-                    on_delivery=partial(taken, sent_at),
-                )
-                waiting.tick(meter.line())
+                now = time.perf_counter()
+                on_delivery = done if number % sampled_one_in else partial(timed, now)
+                producer.send(topic, values[number % len(values)], on_delivery=on_delivery)
+                meter.tick(now)
+                waiting.tick(meter.line)
                 if failed:
-                    raise failed[0]
-            producer.flush()
-        producer.close()
+                    break
+        producer.flush()
     if failed:
         raise failed[0]
     return meter
@@ -128,14 +139,16 @@ def run_consume(bootstrap: str, topic: str, options: argparse.Namespace) -> Resu
     from ottla.client.reading import read
 
     if options.topic is None:
-        _fill(bootstrap, topic, options, {})
+        _fill(bootstrap, topic, options, {}, Latencies())
     with read(bootstrap, topic, "start", "end", **dict(options.config)) as reading:
         meter = Meter("consuming", options.records)
         with Waiting("consuming") as waiting, contextlib.suppress(KeyboardInterrupt):
             while meter.records < options.records and not reading.is_over:
                 records = reading.poll(_POLL_SECONDS)
-                meter.count(len(records), sum(len(record.value or b"") for record in records))
-                waiting.tick(meter.line())
+                meter.records += len(records)
+                meter.bytes += sum(len(record.value or b"") for record in records)
+                meter.tick(time.perf_counter())
+                waiting.tick(meter.line)
         return meter.result("consume")
 
 
@@ -160,9 +173,12 @@ def run_e2e(bootstrap: str, topic: str, options: argparse.Namespace) -> Result:
                             f"a record did not arrive within {_E2E_SECONDS_MAX:.0f} s",
                             "look at the broker's log",
                         )
-                latencies.add(time.perf_counter() - began)
-                meter.count(1, options.size)
-                waiting.tick(meter.line())
+                now = time.perf_counter()
+                latencies.add(now - began)
+                meter.records += 1
+                meter.bytes += options.size
+                meter.tick(now)
+                waiting.tick(meter.line)
         return meter.result(
             f"end to end {options.size} B, acks={options.acks}", latencies, "from send to having it read"
         )

@@ -12,6 +12,7 @@ from ottla.cli.clusters import bootstrap_of, connected
 from ottla.cli.config import assignment
 from ottla.cli.failures import CommandFailed, ExitCode, explained
 from ottla.cli.options import add_cluster
+from ottla.cli.pace import Pace
 from ottla.cli.progress import Waiting
 from ottla.cli.record_sources import header, records_of
 from ottla.cli.sizes import counted, format_bytes, parse_bytes
@@ -103,28 +104,11 @@ def _send_all(options: argparse.Namespace, deliveries: Deliveries) -> None:
                 )
                 deliveries.sent_bytes += len(record.value or b"") + len(record.key or b"")
                 deliveries.sent += 1
-                waiting.tick(deliveries.progress())
+                waiting.tick(deliveries.progress)
                 if deliveries.error is not None:
                     break
         finally:
             producer.flush()
-
-
-class Pace:
-    """Keeps to a rate: sleeps when records come too early, never catches up more than a second."""
-
-    def __init__(self, per_second: float | None) -> None:
-        self._gap = 1 / per_second if per_second else 0.0
-        self._due = time.monotonic()
-
-    def wait(self) -> None:
-        if not self._gap:
-            return
-        now = time.monotonic()
-        self._due = max(self._due, now - 1)
-        if self._due > now:
-            time.sleep(self._due - now)
-        self._due += self._gap
 
 
 class Deliveries:
@@ -137,7 +121,7 @@ class Deliveries:
         self.error: ClientError | None = None  # the first one
         self._form = form
         self._began = time.monotonic()
-        self._partitions: set[tuple[str, int]] = set()
+        self._topics: set[str] = set()
         if form == "csv":
             print("topic,partition,offset,timestamp_ms")
 
@@ -146,7 +130,7 @@ class Deliveries:
             self.error = self.error or error
             return
         self.delivered += 1
-        self._partitions.add((delivery.topic, delivery.partition))
+        self._topics.add(delivery.topic)
         if self._form in ("json", "jsonl"):
             place = {
                 "topic": delivery.topic,
@@ -166,15 +150,11 @@ class Deliveries:
         )
 
     def outcome(self) -> int:
+        if self.error is not None:
+            failure = explained(self.error)
+            lost = f"{self.sent - self.delivered:,} of {counted(self.sent, 'record')}"
+            raise CommandFailed(f"{lost} not delivered: {failure.cause}", failure.cure, failure.exit_code)
         if self._form == "table":
-            topics = sorted({topic for topic, _ in self._partitions})
-            where = f" to {', '.join(topics)}" if topics else ""
+            where = f" to {', '.join(sorted(self._topics))}" if self._topics else ""
             print(f"{counted(self.delivered, 'record')}{where}", file=sys.stderr)
-        if self.error is None:
-            return ExitCode.DONE
-        failure = explained(self.error)
-        raise CommandFailed(
-            f"{self.sent - self.delivered:,} of {self.sent:,} records were not delivered: {failure.cause}",
-            failure.cure,
-            failure.exit_code,
-        )
+        return ExitCode.DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 _QUIET_SECONDS = 1.0
@@ -20,13 +21,15 @@ class Waiting:
         self._shown = 0.0  # when the line was drawn last
         self._terminal = sys.stderr.isatty()
 
-    def tick(self, text: str | None = None) -> None:
+    def tick(self, text: Callable[[], str] | None = None) -> None:
+        """`text` is called only when the line is drawn."""
         now = time.monotonic()
         if not self._terminal or now - self._began < _QUIET_SECONDS or now - self._shown < _REFRESH_SECONDS:
             return
         self._shown = now
         elapsed = f"{now - self._began:.0f} s"
-        print(f"{_CLEAR_LINE}{text or self._text} ({elapsed})", end="", file=sys.stderr, flush=True)
+        shown = text() if text else self._text
+        print(f"{_CLEAR_LINE}{shown} ({elapsed})", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Waiting:
         return self

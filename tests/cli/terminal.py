@@ -1,0 +1,73 @@
+"""The program on a terminal (a pty), as a person sees it: keys go in, what is on the screen comes out."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import time
+from types import TracebackType
+
+from cli.program import DEADLINE_SECONDS, Program
+
+
+class Terminal:
+    def __init__(self, program: Program, *arguments: str, **environment: str) -> None:
+        self._screen, theirs = pty.openpty()
+        environment = {**program.environment, "TERM": "xterm", **environment}
+        self.process = subprocess.Popen(
+            program.command(*arguments),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            cwd=program.home,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.text = ""  # everything that was shown
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._screen)
+
+    def type(self, keys: str) -> None:
+        os.write(self._screen, keys.encode())
+
+    def interrupt(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def wait_for(self, text: str) -> str:
+        """Until `text` is on the screen; everything that was shown."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while text not in self.text:
+            assert time.monotonic() < deadline, f"{text!r} did not come: {self.text!r}"
+            if not self._read(1.0) and self.process.poll() is not None:
+                assert text in self.text, f"{text!r} did not come: {self.text!r}"
+        return self.text
+
+    def end(self) -> int:
+        """Until the program has ended; its exit code."""
+        while self._read(DEADLINE_SECONDS):
+            pass
+        return self.process.wait(DEADLINE_SECONDS)
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._screen], [], [], seconds)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._screen, 65_536)
+        except OSError:  # EIO: the other side is closed
+            return False
+        self.text += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
