@@ -25,7 +25,18 @@ def java_command() -> list[str]:
     output = _OUTPUT / "java"
     _build("java", ["mvn", "javac", "java"], lambda: _build_java(output))
     classpath = os.pathsep.join([str(output / "classes"), str(output / "lib" / "*")])
-    # Programs that live for a second: neither the second compiler nor threads for the garbage are worth it.
+    return _java(classpath)
+
+
+def zookeeper_mode_command() -> list[str]:
+    """What starts a program of Kafka 3.9, the last one on ZooKeeper, up to the name of its class."""
+    output = _OUTPUT / "kafka39"
+    _build("kafka39", ["mvn", "java"], lambda: _copy_jars("kafka39", output))
+    return _java(str(output / "lib" / "*"))
+
+
+def _java(classpath: str) -> list[str]:
+    # Programs that live for seconds: neither the second compiler nor threads for the garbage are worth it.
     return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath]
 
 
@@ -72,18 +83,22 @@ def _run(command: Sequence[str | Path], folder: Path, **environment: str) -> Non
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 
-def _build_java(output: Path) -> None:
-    sources = _SOURCES / "java"
+def _copy_jars(language: str, output: Path) -> None:
     _run(
         [
             "mvn",
-            *("--quiet", "--batch-mode", "--file", sources / "pom.xml"),
+            *("--quiet", "--batch-mode", "--file", _SOURCES / language / "pom.xml"),
             f"-Dmaven.repo.local={_OUTPUT / 'maven'}",
             "dependency:copy-dependencies",
             f"-DoutputDirectory={output / 'lib'}",
         ],
         output,
     )
+
+
+def _build_java(output: Path) -> None:
+    sources = _SOURCES / "java"
+    _copy_jars("java", output)
     classes = output / "classes"
     _run(
         [
