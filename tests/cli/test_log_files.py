@@ -8,11 +8,19 @@ from pathlib import Path
 import pytest
 
 from cli.program import Program
-from log.building import NOW_MS, config, new_log
+from log.building import NOW_MS, TOPIC_ID, config, new_log, open_directory
 from log.inspection.filled import BATCHES, FILES, filled_directory, flip, segment_paths
-from ottla.cli import log_files
-from ottla.cli.main import main
+from ottla.coordinator.group_records import (
+    GroupMetadataValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    group_record,
+    offset_record,
+)
+from ottla.coordinator.state_log import StateRecord
 from ottla.log.files import SystemFiles
+from ottla.model.topics import TopicPartition
 from ottla.records.batch import CheckedBatch, read_header
 from ottla.records.content import Record, build_batch
 
@@ -66,19 +74,32 @@ def test_dump_shows_damage_where_it_lies(ottla: Program, partition: str) -> None
     assert rows[1]["base_offset"] == 5
 
 
-def test_a_decoder_makes_the_records_of_its_topic_readable(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], partition: str
-) -> None:
-    def decoder(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
-        if value is None or not value.startswith(b"value 1"):
-            raise ValueError("a stranger's")
-        return "a key", value.decode().upper()
-
-    monkeypatch.setattr(log_files, "RECORD_DECODERS", {"orders": decoder})
-    assert main(["log", "dump", "--records", segment_paths(partition)[0], "-o", "jsonl"]) == 0
-    shown = capsys.readouterr().out
-    assert '"key": "a key", "value": "VALUE 1 OF BATCH 0"' in shown
-    assert '"value": "value 2 of batch 0"' in shown
+def test_dump_makes_the_records_of_groups_readable(ottla: Program, tmp_path: Path) -> None:
+    directory = open_directory(SystemFiles(), str(tmp_path / "log"))
+    place = TopicPartition("__consumer_offsets", 3)
+    log = directory.create(place, TOPIC_ID, config(), NOW_MS)
+    commit = offset_record(OffsetCommitKey("billing", "orders", 4), OffsetCommitValue(42, 7, "note", NOW_MS))
+    member = MemberMetadata("member-1", None, "client", "/10.0.0.1")
+    group = group_record("billing", GroupMetadataValue("consumer", 5, "range", "member-1", NOW_MS, (member,)))
+    gone = offset_record(OffsetCommitKey("billing", "orders", 5), None)
+    stranger = StateRecord(b"what is this", b"?")
+    records = [Record(at, NOW_MS, *record) for at, record in enumerate((commit, group, gone, stranger))]
+    data = memoryview(build_batch(records))
+    log.append([CheckedBatch(read_header(data), data)], 0, NOW_MS)
+    directory.close()
+    rows = ottla.ok("log", "dump", "--records", segment_paths(log.directory)[0], "-o", "jsonl").json_lines
+    assert [(row["key"], row["value"]) for row in rows] == [
+        (
+            "offset of group billing in orders-4",
+            f"42, committed at {NOW_MS}, leader epoch 7, metadata 'note'",
+        ),
+        (
+            "group billing",
+            "generation 5, protocol consumer/range, leader member-1, members: member-1 (client at /10.0.0.1)",
+        ),
+        ("offset of group billing in orders-5", None),
+        ("what is this", "?"),
+    ]
 
 
 def test_verify_says_where_what_and_how_to_cure_it(ottla: Program, tmp_path: Path, partition: str) -> None:

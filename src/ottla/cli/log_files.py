@@ -13,6 +13,7 @@ from typing import Any
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import add_output, add_verb, add_verbs
 from ottla.cli.output import Row, print_rows, styled
+from ottla.cli.state_records import RECORD_DECODERS
 from ottla.log.directory import LOCK
 from ottla.log.file_names import parse_directory
 from ottla.log.files import DirectoryLocked, SystemFiles
@@ -20,15 +21,11 @@ from ottla.log.inspection.dump import FileDump, UnknownFile, dump_file
 from ottla.log.inspection.file_check import check_place
 from ottla.log.inspection.findings import Finding
 from ottla.log.inspection.places import Place, PlaceKind, files_in, find_place
-from ottla.log.inspection.readable import RecordDecoders
 from ottla.log.inspection.repair import perform
 from ottla.log.inspection.repair_directory import DirectoryRepair, plan_repair
 from ottla.log.inspection.repair_plan import Wish
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
-
-RECORD_DECODERS: RecordDecoders = {}
-"""By topic: what makes the records of the broker's own topics readable."""
 
 _FILES = SystemFiles()
 _ROWS_AT_ONCE = 1_000  # of a table, whose widths are known when all of them are there

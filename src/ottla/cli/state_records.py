@@ -1,0 +1,51 @@
+"""The records of the broker's own topics as text, for `ottla log dump --records`."""
+
+from __future__ import annotations
+
+from ottla.coordinator.group_records import (
+    GroupMetadataValue,
+    OffsetCommitValue,
+    OffsetRecord,
+    read_record,
+)
+from ottla.coordinator.state_log import StateRecord
+from ottla.log.inspection.readable import RecordDecoders
+from ottla.model.topics import OFFSETS_TOPIC
+
+
+def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """ValueError for a stranger's bytes."""
+    if key is None:
+        raise ValueError("a record of groups has a key")
+    record = read_record(StateRecord(key, value))
+    if record is None:
+        raise ValueError("not a record of classic groups")
+    if isinstance(record, OffsetRecord):
+        place = f"{record.key.topic}-{record.key.partition}"
+        return f"offset of group {record.key.group} in {place}", _offset_text(record.value)
+    return f"group {record.key.group}", _group_text(record.value)
+
+
+def _offset_text(value: OffsetCommitValue | None) -> str | None:
+    if value is None:
+        return None
+    text = f"{value.offset}, committed at {value.commit_timestamp_ms}"
+    if value.leader_epoch >= 0:
+        text += f", leader epoch {value.leader_epoch}"
+    return f"{text}, metadata {value.metadata!r}" if value.metadata else text
+
+
+def _group_text(value: GroupMetadataValue | None) -> str | None:
+    if value is None:
+        return None
+    members = ", ".join(
+        f"{member.member_id} ({member.client_id} at {member.client_host})" for member in value.members
+    )
+    return (
+        f"generation {value.generation}, protocol {value.protocol_type}/{value.protocol}, "
+        f"leader {value.leader}, members: {members or 'none'}"
+    )
+
+
+RECORD_DECODERS: RecordDecoders = {OFFSETS_TOPIC: group_record_text}
+"""By topic."""
