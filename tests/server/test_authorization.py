@@ -22,7 +22,12 @@ from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId
 from ottla.protocol.fields import Message
-from ottla.protocol.messages import alter_configs, incremental_alter_configs
+from ottla.protocol.messages import alter_configs, describe_producers, incremental_alter_configs
+from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from ottla.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+)
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -37,10 +42,13 @@ from ottla.protocol.messages.describe_cluster import DescribeClusterRequest
 from ottla.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.protocol.messages.describe_producers import DescribeProducersRequest
 from ottla.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
 )
+from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.fetch import FetchRequest, FetchTopic
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
@@ -54,6 +62,7 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -67,6 +76,16 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.protocol.messages.sync_group import SyncGroupRequest
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from ottla.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.principals import ANONYMOUS, Principal
 from ottla.server.routes import all_routes
@@ -121,6 +140,8 @@ def topic(client: WireClient, gatekeeper: Gatekeeper) -> str:
     client.call(produce_request(name, batch_of(b"secret")), 12)
     client.call(FindCoordinatorRequest(coordinator_keys=[GROUP]), 4)
     client.call(commit_request(GROUP, name, 1), 9)
+    client.call(FindCoordinatorRequest(key_type=1, coordinator_keys=[TRANSACTION]), 4)
+    client.call(InitProducerIdRequest(TRANSACTION, 60_000), 4)
     gatekeeper.asked.clear()
     return name
 
@@ -128,6 +149,8 @@ def topic(client: WireClient, gatekeeper: Gatekeeper) -> str:
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 GROUP_DENIED = ErrorCode.GROUP_AUTHORIZATION_FAILED
 GROUP = "group"
+TRANSACTION = "transaction"
+TRANSACTION_DENIED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 CLUSTER_DENIED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
@@ -253,6 +276,64 @@ CASES: dict[str, Case] = {
         ),
         4,
         lambda it: _partition_code(it) == DENIED and it.topics[0].partitions[0].end_offset == -1,
+    ),
+    "AddPartitionsToTxn": Case(
+        lambda topic: AddPartitionsToTxnRequest((), TRANSACTION, 1, 0, [AddPartitionsToTxnTopic(topic, [0])]),
+        3,
+        lambda it: (
+            it.results_by_topic_v3_and_below[0].results_by_partition[0].partition_error_code
+            == TRANSACTION_DENIED
+        ),
+        name=TRANSACTION,
+    ),
+    "AddOffsetsToTxn": Case(
+        lambda topic: AddOffsetsToTxnRequest(TRANSACTION, 1, 0, GROUP),
+        3,
+        lambda it: it.error_code == TRANSACTION_DENIED,
+        name=TRANSACTION,
+    ),
+    "EndTxn": Case(
+        lambda topic: EndTxnRequest(TRANSACTION, 1, 0, True),
+        3,
+        lambda it: it.error_code == TRANSACTION_DENIED,
+        name=TRANSACTION,
+    ),
+    "WriteTxnMarkers": Case(
+        lambda topic: WriteTxnMarkersRequest(
+            [WritableTxnMarker(999, 0, True, [WritableTxnMarkerTopic(topic, [0])], 0)]
+        ),
+        1,
+        lambda it: it.markers[0].topics[0].partitions[0].error_code == CLUSTER_DENIED,
+        name=CLUSTER_NAME,
+    ),
+    "TxnOffsetCommit": Case(
+        lambda topic: TxnOffsetCommitRequest(
+            TRANSACTION,
+            GROUP,
+            1,
+            0,
+            topics=[TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(0, 1)])],
+        ),
+        3,
+        lambda it: _partition_code(it) in (GROUP_DENIED, TRANSACTION_DENIED),
+        name=GROUP,
+    ),
+    "DescribeProducers": Case(
+        lambda topic: DescribeProducersRequest([describe_producers.TopicRequest(topic, [0])]),
+        0,
+        lambda it: _partition_code(it) == DENIED,
+    ),
+    "DescribeTransactions": Case(
+        lambda topic: DescribeTransactionsRequest([TRANSACTION]),
+        0,
+        lambda it: it.transaction_states[0].error_code == TRANSACTION_DENIED,
+        name=TRANSACTION,
+    ),
+    "ListTransactions": Case(
+        lambda topic: ListTransactionsRequest(),
+        1,
+        lambda it: it.transaction_states == (),
+        name=TRANSACTION,
     ),
     "DescribeConfigs": Case(
         lambda topic: DescribeConfigsRequest([DescribeConfigsResource(2, topic)]),

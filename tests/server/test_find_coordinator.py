@@ -32,7 +32,20 @@ def test_versions_for_many_groups(broker: BrokerProcess, client: WireClient, ver
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-@pytest.mark.parametrize("key_type", [1, 2, 3, -1])
+def test_the_coordinator_of_a_transactional_id_is_found(
+    client: WireClient, broker: BrokerProcess, version: int
+) -> None:
+    if version < 4:
+        found = client.call(FindCoordinatorRequest("id", 1), version)
+    else:
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["id"])
+        (found,) = client.call(request, version).coordinators
+    assert found.error_code == ErrorCode.NONE
+    assert (found.node_id, f"{found.host}:{found.port}") == (1, broker.bootstrap)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+@pytest.mark.parametrize("key_type", [2, 3, -1])
 def test_other_kinds_are_refused_with_an_error_that_clients_do_not_retry(
     client: WireClient, version: int, key_type: int
 ) -> None:
@@ -41,9 +54,7 @@ def test_other_kinds_are_refused_with_an_error_that_clients_do_not_retry(
     else:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["id"])
         (found,) = client.call(request, version).coordinators
-    transaction = key_type == 1
-    expected = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if transaction else ErrorCode.INVALID_REQUEST
-    assert found.error_code == expected
+    assert found.error_code == ErrorCode.INVALID_REQUEST
     assert not ErrorCode(found.error_code).retriable
     assert found.error_message
     assert found.node_id == -1

@@ -42,13 +42,3 @@ def test_a_producer_that_names_its_id_gets_a_new_one(client: WireClient, version
 def test_half_a_name_is_refused(client: WireClient, version: int, producer_id: int, epoch: int) -> None:
     request = InitProducerIdRequest(producer_id=producer_id, producer_epoch=epoch)
     assert client.call(request, version).error_code == ErrorCode.INVALID_REQUEST
-
-
-@pytest.mark.parametrize("version", range(6))
-@pytest.mark.parametrize("transactional_id", ["orders", ""])
-def test_transactions_are_refused_with_an_error_that_clients_do_not_retry(
-    client: WireClient, version: int, transactional_id: str
-) -> None:
-    answer = client.call(InitProducerIdRequest(transactional_id, 60_000), version)
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert answer.producer_id == -1

@@ -83,7 +83,7 @@ DAMAGED = {
     "a producer without sequence": (with_header(PLAIN, producer_id=9), ErrorCode.INVALID_RECORD),
     "a transaction": (
         with_header(PLAIN, attributes=TRANSACTIONAL, producer_id=9, producer_epoch=0, base_sequence=0),
-        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,  # the request names none
     ),
 }
 

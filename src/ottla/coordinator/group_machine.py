@@ -189,6 +189,12 @@ class GroupMachine:
             self._check_commit(group, commit, now)
         return commit_records(commit, now.wall_ms)
 
+    def commit_in_transaction(self, commit: Commit, now: Now) -> list[StateRecord]:
+        """As `commit`; a producer that does not say who it is in the group is taken at its word (KIP-447)."""
+        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
+            return commit_records(commit, now.wall_ms)
+        return self.commit(commit, now)
+
     def _check_commit(self, group: ClassicGroup, commit: Commit, now: Now) -> None:
         if commit.generation < 0 and group.state is GroupState.EMPTY:
             return  # a consumer that assigns partitions to itself, or an administrator

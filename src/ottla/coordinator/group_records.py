@@ -6,13 +6,11 @@ its own version. Values are written in the versions that Kafka 2.3 to 4 write; a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, NamedTuple
 
 from ottla.coordinator.state_log import StateRecord
-from ottla.model.errors import Malformed
-from ottla.protocol.codec import decode, encode_bytes
+from ottla.coordinator.versioned import decode_versioned, encode_versioned, version_of
 from ottla.protocol.fields import Int32, Int64, Message, ignorable, since, until
 
 _OFFSET_COMMIT = 1
@@ -20,9 +18,6 @@ _GROUP_METADATA = 2
 _OFFSET_VALUE = 3
 _OFFSET_VALUE_EXPIRING = 1  # the one that has room for a retention of its own
 _GROUP_VALUE = 3
-_VERSION = struct.Struct(">h")
-
-M = TypeVar("M", bound=Message)
 
 
 class OffsetCommitKey(Message, versions=(0, 1)):
@@ -77,45 +72,27 @@ def offset_record(key: OffsetCommitKey, value: OffsetCommitValue | None) -> Stat
     version = _OFFSET_VALUE
     if value is not None and value.expire_timestamp_ms >= 0:
         version = _OFFSET_VALUE_EXPIRING
-    return StateRecord(_versioned(key, _OFFSET_COMMIT), None if value is None else _versioned(value, version))
+    return StateRecord(
+        encode_versioned(key, _OFFSET_COMMIT), None if value is None else encode_versioned(value, version)
+    )
 
 
 def group_record(group_id: str, value: GroupMetadataValue | None) -> StateRecord:
-    key = _versioned(GroupMetadataKey(group_id), _GROUP_METADATA)
-    return StateRecord(key, None if value is None else _versioned(value, _GROUP_VALUE))
+    key = encode_versioned(GroupMetadataKey(group_id), _GROUP_METADATA)
+    return StateRecord(key, None if value is None else encode_versioned(value, _GROUP_VALUE))
 
 
 def read_record(record: StateRecord) -> OffsetRecord | GroupRecord | None:
     """None for kinds of records that are not known here. Malformed for what is no record at all."""
-    kind = _version_of(record.key)
+    kind = version_of(record.key)
     if kind in (0, _OFFSET_COMMIT):
         return OffsetRecord(
-            decode(OffsetCommitKey, kind, record.key, _VERSION.size)[0],
-            None if record.value is None else _value(OffsetCommitValue, record.value),
+            decode_versioned(OffsetCommitKey, record.key),
+            None if record.value is None else decode_versioned(OffsetCommitValue, record.value),
         )
     if kind == _GROUP_METADATA:
         return GroupRecord(
-            decode(GroupMetadataKey, kind, record.key, _VERSION.size)[0],
-            None if record.value is None else _value(GroupMetadataValue, record.value),
+            decode_versioned(GroupMetadataKey, record.key),
+            None if record.value is None else decode_versioned(GroupMetadataValue, record.value),
         )
     return None
-
-
-def _versioned(message: Message, version: int) -> bytes:
-    return _VERSION.pack(version) + encode_bytes(message, version)
-
-
-def _version_of(data: bytes) -> int:
-    if len(data) < _VERSION.size:
-        raise Malformed(f"{len(data)} bytes have no room for a version")
-    version: int = _VERSION.unpack_from(data)[0]
-    return version
-
-
-def _value(message_type: type[M], data: bytes) -> M:
-    version = _version_of(data)
-    assert message_type.__versions__ is not None
-    first, last = message_type.__versions__
-    if not first <= version <= last:
-        raise Malformed(f"{message_type.__name__} v{version} is not known, only {first} to {last}")
-    return decode(message_type, version, data, _VERSION.size)[0]

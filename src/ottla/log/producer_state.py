@@ -103,6 +103,11 @@ class ProducerStates:
         """Whether any is open, or has ended but might be open again after a power cut."""
         return bool(self._open_transactions or self._unsettled)
 
+    def is_in_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has written here in its open transaction."""
+        entry = self._entries.get(producer_id, _UNKNOWN)
+        return entry.txn_first_offset is not None and entry.epoch == epoch
+
     def first_unstable_offset(self, high_watermark: int) -> int | None:
         """Where the first transaction begins whose end is not known for good; None: there is none."""
         for first_offset, marker_offset in list(self._unsettled.items()):

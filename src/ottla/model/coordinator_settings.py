@@ -13,7 +13,6 @@ from ottla.model.config_types import (
     Importance,
     Rule,
     Setting,
-    UpdateMode,
     Value,
     at_least,
     between,
@@ -22,7 +21,6 @@ from ottla.model.limits import MIB
 from ottla.model.topic_settings import DAY_MS, HOUR_MS, MINUTE_MS
 
 _NO_NEW_PROTOCOL = "groups of the new protocol (KIP-848) are not served yet"
-_NO_TRANSACTIONS = "transactions are not served yet"
 
 
 def _group(
@@ -198,20 +196,6 @@ _GROUPS = (
 )
 
 
-def _transaction(
-    name: str,
-    kind: ConfigType,
-    default: Value,
-    doc: str,
-    rule: Rule | None,
-    importance: Importance,
-    update_mode: UpdateMode = "read-only",
-) -> Setting:
-    return Setting(
-        name, kind, default, doc, rule, importance, update_mode=update_mode, inert=_NO_TRANSACTIONS
-    )
-
-
 _TRANSACTIONS = (
     Setting(
         "producer.id.expiration.ms",
@@ -232,7 +216,7 @@ _TRANSACTIONS = (
         "low",
         internal=True,
     ),
-    _transaction(
+    Setting(
         "transactional.id.expiration.ms",
         INT,
         7 * DAY_MS,
@@ -240,7 +224,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.max.timeout.ms",
         INT,
         15 * MINUTE_MS,
@@ -249,7 +233,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.state.log.num.partitions",
         INT,
         50,
@@ -257,7 +241,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.state.log.replication.factor",
         SHORT,
         3,
@@ -265,7 +249,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.state.log.min.isr",
         INT,
         2,
@@ -273,7 +257,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.state.log.segment.bytes",
         INT,
         100 * MIB,
@@ -281,7 +265,7 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.state.log.load.buffer.size",
         INT,
         5 * MIB,
@@ -289,15 +273,16 @@ _TRANSACTIONS = (
         at_least(1),
         "high",
     ),
-    _transaction(
+    Setting(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
         10_000,
         "How often transactions that ran out of time are aborted.",
         at_least(1),
         "low",
+        inert="a transaction is aborted when its time is up, without a look at all of them",
     ),
-    _transaction(
+    Setting(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         INT,
         HOUR_MS,
@@ -305,7 +290,7 @@ _TRANSACTIONS = (
         at_least(1),
         "low",
     ),
-    _transaction(
+    Setting(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,
@@ -313,7 +298,7 @@ _TRANSACTIONS = (
         "(KIP-890).",
         None,
         "low",
-        "cluster-wide",
+        update_mode="cluster-wide",
     ),
 )
 

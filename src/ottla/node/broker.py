@@ -127,9 +127,10 @@ class Broker:
         self._controller.on_change += [self._hosting.follow, self._follow]
         self._limit_connections()
         self._services = self._make_services()
-        groups = self._services.groups
-        self._controller.on_change.append(groups.follow)
+        groups, transactions = self._services.groups, self._services.transactions
+        self._controller.on_change += [groups.follow, transactions.follow]
         groups.start()
+        transactions.start()
         self._open_listeners()
         self._open_zookeeper()
         self._housekeeping = self._make_housekeeping()
@@ -137,10 +138,12 @@ class Broker:
         self._reactor.turn_hooks += [
             self._parking.settle,
             groups.topic.flush,
+            transactions.topic.flush,
             self._hosting.delete_doomed,
             self._rounds.start,
             self._parking.settle,
             groups.topic.wake_if_dirty,
+            transactions.topic.wake_if_dirty,
         ]
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))

@@ -70,13 +70,7 @@ class KafkaApplication:
     # -- handling --------------------------------------------------------------------------------------------
 
     def _handle_together(self, exchanges: list[Exchange[Any]]) -> None:
-        waited_for = [exchange for exchange in exchanges if not exchange.abandoned]
-        try:
-            produce.handle_turn(waited_for, self._services)
-        except Exception as error:
-            for exchange in waited_for:
-                if exchange.chunks is None:
-                    exchange.fail(error)
+        produce.handle_turn([exchange for exchange in exchanges if not exchange.abandoned], self._services)
 
     def _handle_in_order(
         self, connection: Connection, frames: list[memoryview], arrived_us: int, late_us: int
@@ -149,7 +143,7 @@ class KafkaApplication:
         route = self._routes[header.api_key]
         exchange: Exchange[Any] = Exchange(self._services, connection, route, header, None, arrived_us)
         if route.api is apis.API_VERSIONS:
-            response = api_versions.response(self._services, ErrorCode.UNSUPPORTED_VERSION)
+            response = api_versions.response(self._services, 0, ErrorCode.UNSUPPORTED_VERSION)
             exchange.chunks = encode_response(route.api, 0, header.correlation_id, response)
         elif route.api is apis.PRODUCE and 0 <= header.api_version < route.api.versions[0]:
             answer = produce.refuse_old_version(header, frame[position:])

@@ -16,6 +16,8 @@ from ottla.protocol.fields import Message
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
 from ottla.server.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     create_partitions,
@@ -27,7 +29,10 @@ from ottla.server.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -38,6 +43,7 @@ from ottla.server.handlers import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -45,6 +51,8 @@ from ottla.server.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from ottla.server.services import Services
 
@@ -108,6 +116,13 @@ def all_routes() -> list[Route]:
         Route(apis.DELETE_RECORDS, (0, 2), op.DELETE, on.TOPIC, delete_records.handle),
         Route(apis.INIT_PRODUCER_ID, (0, 5), op.IDEMPOTENT_WRITE, on.CLUSTER, init_producer_id.handle),
         Route(apis.OFFSET_FOR_LEADER_EPOCH, (2, 4), op.DESCRIBE, on.TOPIC, offset_for_leader_epoch.handle),
+        Route(
+            apis.ADD_PARTITIONS_TO_TXN, (0, 5), op.WRITE, on.TRANSACTIONAL_ID, add_partitions_to_txn.handle
+        ),
+        Route(apis.ADD_OFFSETS_TO_TXN, (0, 4), op.WRITE, on.TRANSACTIONAL_ID, add_offsets_to_txn.handle),
+        Route(apis.END_TXN, (0, 5), op.WRITE, on.TRANSACTIONAL_ID, end_txn.handle),
+        Route(apis.WRITE_TXN_MARKERS, (1, 2), op.CLUSTER_ACTION, on.CLUSTER, write_txn_markers.handle),
+        Route(apis.TXN_OFFSET_COMMIT, (0, 5), op.READ, on.GROUP, txn_offset_commit.handle),
         Route(apis.DESCRIBE_CONFIGS, (1, 4), op.DESCRIBE_CONFIGS, on.TOPIC, describe_configs.handle),
         Route(apis.ALTER_CONFIGS, (0, 2), op.ALTER_CONFIGS, on.TOPIC, alter_configs.handle),
         Route(apis.DESCRIBE_LOG_DIRS, (1, 4), op.DESCRIBE, on.CLUSTER, describe_log_dirs.handle),
@@ -122,6 +137,11 @@ def all_routes() -> list[Route]:
         ),
         Route(apis.OFFSET_DELETE, (0, 0), op.DELETE, on.GROUP, offset_delete.handle),
         Route(apis.DESCRIBE_CLUSTER, (0, 2), op.DESCRIBE, on.CLUSTER, describe_cluster.handle),
+        Route(apis.DESCRIBE_PRODUCERS, (0, 0), op.READ, on.TOPIC, describe_producers.handle),
+        Route(
+            apis.DESCRIBE_TRANSACTIONS, (0, 0), op.DESCRIBE, on.TRANSACTIONAL_ID, describe_transactions.handle
+        ),
+        Route(apis.LIST_TRANSACTIONS, (0, 1), op.DESCRIBE, on.TRANSACTIONAL_ID, list_transactions.handle),
         Route(
             apis.LIST_CONFIG_RESOURCES, (0, 1), op.DESCRIBE_CONFIGS, on.CLUSTER, list_config_resources.handle
         ),

@@ -21,6 +21,7 @@ from ottla.server.group_service import GroupService
 from ottla.server.long_requests import LongRequests
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
+from ottla.server.transaction_service import TransactionService
 from ottla.server.warming import Offload
 
 
@@ -44,10 +45,12 @@ class Services:
     announced_bytes: dict[int, bytes] = field(default_factory=dict)  # the same, encoded, by version
     long_requests: LongRequests = field(init=False)
     groups: GroupService = field(init=False)
+    transactions: TransactionService = field(init=False)
 
     def __post_init__(self) -> None:
         self.long_requests = LongRequests(self.clock, self.reactor.post, self.offload_read)
         self.groups = GroupService(self)
+        self.transactions = TransactionService(self)
 
     @property
     def broker_config(self) -> BrokerConfig:

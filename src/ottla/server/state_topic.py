@@ -15,6 +15,7 @@ from ottla.controller.cluster import TopicImage
 from ottla.controller.topics import TopicResult, TopicSpec
 from ottla.coordinator.state_log import StateMachine, partition_for
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.topics import TopicPartition
 from ottla.replica.partition import Partition
 from ottla.server.state_loading import load_steps
 from ottla.server.state_partition import Done, StatePartition
@@ -95,6 +96,12 @@ class StateTopic(Generic[M]):
             return None
         leader = image.partitions[partition_for(key, len(image.partitions))].leader
         return leader if leader >= 0 else None
+
+    def place_of(self, key: str) -> TopicPartition:
+        """The partition of the topic, which must be there, that holds the state of `key`."""
+        image = self._image
+        assert image is not None, self.name
+        return TopicPartition(self.name, partition_for(key, len(image.partitions)))
 
     def find(self, key: str) -> StatePartition[M]:
         """Where the state of `key` is. Refused, with what its client should do, when that is not here."""

@@ -14,12 +14,23 @@ from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
 from ottla.protocol.codec import encode_bytes
-from ottla.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ottla.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from ottla.server.exchange import Exchange
 
 if TYPE_CHECKING:
     from ottla.server.routes import Route
     from ottla.server.services import Services
+
+_LEVEL_0_SINCE = 4  # older clients stumble over a feature whose lowest level is 0 (KAFKA-17011)
+_SUPPORTED = (SupportedFeatureKey("transaction.version", 0, 2),)
+_FINALIZED = (FinalizedFeatureKey("transaction.version", max_version_level=2, min_version_level=2),)
+"""transaction.version 2: each transaction has its own epoch (KIP-890)."""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")  # KIP-511
 
@@ -29,8 +40,14 @@ def announcement(routes: Iterable[Route]) -> tuple[ApiVersion, ...]:
     return tuple(ApiVersion(route.api.key, *route.versions) for route in by_key)
 
 
-def response(services: Services, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=error, api_keys=services.announced, finalized_features_epoch=0)
+def response(services: Services, version: int, error: ErrorCode = ErrorCode.NONE) -> ApiVersionsResponse:
+    return ApiVersionsResponse(
+        error_code=error,
+        api_keys=services.announced,
+        supported_features=_SUPPORTED if version >= _LEVEL_0_SINCE else (),
+        finalized_features_epoch=0,
+        finalized_features=_FINALIZED,
+    )
 
 
 def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVersionsResponse | None:
@@ -43,7 +60,7 @@ def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVer
     encoded = services.announced_bytes.get(exchange.version)
     if encoded is None:
         encoded = services.announced_bytes[exchange.version] = encode_bytes(
-            response(services), exchange.version
+            response(services, exchange.version), exchange.version
         )
     exchange.answer_encoded(encoded)
     return None

@@ -1,9 +1,7 @@
-"""FindCoordinator 0-6: which broker coordinates a group; from 4 on for many at once.
+"""FindCoordinator 0-6: which broker coordinates a group or a transactional id; from 4 on for many at once.
 
-It is the leader of the group's partition of `__consumer_offsets`, which is made when the first group is asked
-for. Transactional ids and share groups are not offered yet. For the former the answer is
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED: librdkafka takes it as final, where it would ask again after other
-codes until its own time is up.
+It is the leader of the key's partition of `__consumer_offsets` or `__transaction_state`, which are made when
+they are asked for the first time. Share groups are not offered yet.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from ottla.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ _MANY_SINCE = 4
 def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> FindCoordinatorResponse | None:
     request = exchange.request
     keys = request.coordinator_keys if exchange.version >= _MANY_SINCE else [request.key]
-    refusals = {key: _refusal(exchange, key) for key in keys}
+    refusals = {key: _refusal(exchange, services, key) for key in keys}
 
     def answer(problem: Refused | None) -> None:
         if not exchange.abandoned:
@@ -39,6 +38,8 @@ def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> Fi
 
     if all(refusals.values()):
         answer(None)
+    elif request.key_type == _TRANSACTION:
+        services.transactions.topic.ensure(answer)
     else:
         services.groups.topic.ensure(answer)
     return None
@@ -61,7 +62,8 @@ def _find(
     exchange: Exchange[FindCoordinatorRequest], services: Services, key: str, refusal: Refused | None
 ) -> Coordinator:
     if refusal is None:
-        node_id = services.groups.topic.coordinator_of(key)
+        is_transaction = exchange.request.key_type == _TRANSACTION
+        node_id = (services.transactions if is_transaction else services.groups).topic.coordinator_of(key)
         for broker_id, host, port, _ in services.brokers(exchange.connection.listener):
             if broker_id == node_id:
                 return Coordinator(key, node_id, host, port)
@@ -69,14 +71,14 @@ def _find(
     return Coordinator(key, -1, "", -1, refusal.code, refusal.text)
 
 
-def _refusal(exchange: Exchange[FindCoordinatorRequest], key: str) -> Refused | None:
+def _refusal(exchange: Exchange[FindCoordinatorRequest], services: Services, key: str) -> Refused | None:
     key_type = exchange.request.key_type
     if key_type not in (_GROUP, _TRANSACTION, _SHARE_GROUP):
         return Refused(ErrorCode.INVALID_REQUEST, f"{key_type} is no kind of coordinator")
     if key_type == _TRANSACTION:
-        return Refused(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker does not offer transactions yet"
-        )
+        if not services.may(exchange.connection, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+            return Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return None if key else Refused(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
     if key_type != _GROUP:
         return Refused(ErrorCode.INVALID_REQUEST, "this broker does not offer share groups yet")
     if not exchange.may(key):

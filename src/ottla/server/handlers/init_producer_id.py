@@ -1,32 +1,38 @@
-"""InitProducerId 0-5: a producer id for an idempotent producer.
+"""InitProducerId 0-5: a producer id and epoch.
 
-- Without a transactional id every request gets a new id with epoch 0; ids are reserved durably in blocks.
-- From 3 on a producer may name its id and epoch to have the epoch raised (KIP-360). That is for transactional
-  producers; an idempotent one that names its id gets a new id, which fences as well.
-- Transactions are not offered yet: a transactional id is refused as FindCoordinator refuses it.
+- Without a transactional id every request gets a new id with epoch 0; ids are reserved durably in blocks. An
+  idempotent producer that names its id to have its epoch raised gets a new one too, which fences as well.
+- With one, the id's next epoch: whoever had it before is fenced, and its open transaction is aborted first.
+  From 3 on a producer may name its id and epoch to have the epoch raised (KIP-360); one that is no longer the
+  current one is told PRODUCER_FENCED from 4 on, INVALID_PRODUCER_EPOCH before.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.coordinator.transaction import Transaction
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from ottla.security.authorizer import CLUSTER_NAME
+from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
+_FENCED_SINCE = 4
+
 
 def handle(exchange: Exchange[InitProducerIdRequest], services: Services) -> InitProducerIdResponse | None:
     request = exchange.request
-    if not exchange.may(CLUSTER_NAME):
+    transactional_id = request.transactional_id
+    if transactional_id is None and not exchange.may(CLUSTER_NAME):
         return InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if (request.producer_id == -1) != (request.producer_epoch == -1):
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if transactional_id is not None:
+        return _begin(exchange, services, transactional_id)
 
     def taken(producer_id: int | Refused) -> None:
         if exchange.abandoned:
@@ -37,4 +43,37 @@ def handle(exchange: Exchange[InitProducerIdRequest], services: Services) -> Ini
             exchange.answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
     services.producer_ids.take(taken)
+    return None
+
+
+def _begin(
+    exchange: Exchange[InitProducerIdRequest], services: Services, transactional_id: str
+) -> InitProducerIdResponse | None:
+    request = exchange.request
+    if not services.may(
+        exchange.connection, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
+        return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not transactional_id:
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if not 0 < request.transaction_timeout_ms <= services.transactions.timeout_ms_max:
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    expected = None
+    if request.producer_id != NO_PRODUCER_ID:
+        expected = (request.producer_id, request.producer_epoch)
+
+    def answer(result: Transaction | Refused) -> None:
+        if exchange.abandoned:
+            return
+        if isinstance(result, Refused):
+            code = result.code
+            if code is ErrorCode.PRODUCER_FENCED and exchange.version < _FENCED_SINCE:
+                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            exchange.answer(InitProducerIdResponse(error_code=code))
+        else:
+            exchange.answer(
+                InitProducerIdResponse(producer_id=result.producer_id, producer_epoch=result.producer_epoch)
+            )
+
+    services.transactions.begin(transactional_id, request.transaction_timeout_ms, expected, answer)
     return None

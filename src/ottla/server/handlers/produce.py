@@ -9,6 +9,7 @@ the connection, which is the only way to tell such a producer.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import CorruptData, ErrorCode, Malformed, Refused
@@ -29,6 +30,7 @@ from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.server.exchange import Exchange
 from ottla.server.parking import ParkingKey
+from ottla.server.transactional_produce import check_transactional, hold_back
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -71,6 +73,24 @@ class _Request:
 
 
 def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
+    """All Produce requests of a turn. A bug of ours closes their connections; the broker goes on."""
+
+    def go_on(held: list[Exchange[ProduceRequest]]) -> None:
+        _guarded(held, lambda: _handle(held, services))
+
+    _guarded(exchanges, lambda: _handle(hold_back(exchanges, services, go_on), services))
+
+
+def _guarded(exchanges: list[Exchange[ProduceRequest]], work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception as error:
+        for exchange in exchanges:
+            if exchange.chunks is None:
+                exchange.fail(error)
+
+
+def _handle(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
     now_ms = services.clock.wall_ms()
     by_partition: dict[Partition, list[_Part]] = {}
     requests = [_check(exchange, services, now_ms, by_partition) for exchange in exchanges]
@@ -137,7 +157,7 @@ def _check_batch(
     assert records is None or isinstance(records, memoryview)
     batch = check_produced(records, exchange.version, partition.rules, now_ms)
     if batch.header.is_transactional:
-        raise Refused(ErrorCode.INVALID_TXN_STATE, "this broker does not offer transactions yet")
+        check_transactional(exchange, exchange.services, partition, batch.header)
     if len(batch.body) > partition.config.segment_bytes:
         raise Refused(
             ErrorCode.RECORD_LIST_TOO_LARGE,
