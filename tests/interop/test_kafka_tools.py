@@ -173,3 +173,24 @@ def test_api_versions_command_lists_what_the_broker_offers(bootstrap: str) -> No
 def test_cluster_tool_tells_the_id(bootstrap: str) -> None:
     out = _tool("org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", bootstrap)
     assert re.fullmatch(r"Cluster ID: \S+\s*", out)
+
+
+def test_features_command_describes_the_cluster(bootstrap: str) -> None:
+    _tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", bootstrap, "describe")
+
+
+def test_config_command_changes_the_broker_and_the_cluster(bootstrap: str) -> None:
+    def configs(*arguments: str) -> str:
+        return _tool(
+            "kafka.admin.ConfigCommand",
+            "--bootstrap-server",
+            bootstrap,
+            "--entity-type",
+            "brokers",
+            *arguments,
+        )
+
+    configs("--entity-default", "--alter", "--add-config", "max.connections=777")
+    assert "max.connections=777" in configs("--entity-default", "--describe")
+    configs("--entity-default", "--alter", "--delete-config", "max.connections")
+    assert "max.connections=777" not in configs("--entity-default", "--describe")

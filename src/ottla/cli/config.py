@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.cli.clusters import connected
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import add_cluster, add_output, add_verb, add_verbs
-from ottla.cli.output import Row, print_facts, print_rows
+from ottla.cli.output import Row, print_done, print_facts, print_plan, print_rows
 
 if TYPE_CHECKING:
     from ottla.client import Admin
@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     change.add_argument("--dry-run", action="store_true", help="let the broker check it, and change nothing")
     add_cluster(change)
+    add_output(change)
     explain = add_verb(verbs, "explain", _explain, "explain settings: type, default, scope, meaning")
     explain.add_argument("name", nargs="?", metavar="SETTING", help="a name or a part of one (default: all)")
     explain.add_argument("--scope", choices=("topic", "broker"), help="only settings of topics or of brokers")
@@ -109,10 +110,16 @@ def _set(options: argparse.Namespace) -> int:
         before = options.target.configs(admin, [*changed, *options.unset])
         options.target.alter(admin, changed, options.unset, validate_only=options.dry_run)
         after = {} if options.dry_run else options.target.configs(admin, [*changed, *options.unset])
-    for name in (*changed, *options.unset):
-        old = before[name].value if name in before else "not set"
-        new = after[name].value if name in after else changed.get(name, "its default")
-        print(f"{name}: {old} -> {new}" + (" (not done)" if options.dry_run else ""))
+    rows: list[Row] = [
+        {
+            "setting": name,
+            "before": before[name].value if name in before else None,
+            "after": after[name].value if name in after else changed.get(name, "its default"),
+        }
+        for name in (*changed, *options.unset)
+    ]
+    print_plan(rows, options.output)
+    print_done(rows, options.output, "changed", done=not options.dry_run)
     return ExitCode.DONE
 
 

@@ -46,6 +46,20 @@ def print_rows(rows: Iterable[Row], form: str, columns: Sequence[str] = ()) -> N
         print_table(everything, columns)
 
 
+def print_plan(rows: Sequence[Row], form: str) -> None:
+    """What is about to be changed, for people; programs are told afterwards."""
+    if form == "table":
+        print_table(rows, list(rows[0]) if rows else [])
+
+
+def print_done(rows: Sequence[Row], form: str, sentence: str, *, done: bool = True) -> None:
+    """What was changed, or only would be (`done` is False): a sentence for people, the rows for programs."""
+    if form == "table":
+        print(sentence if done else f"{sentence} (not done)")
+    else:
+        print_rows([{**row, "done": done} for row in rows], form)
+
+
 def print_facts(facts: Row, form: str) -> None:
     """One thing: a table has a line for each fact, JSON an object."""
     if form == "table":

@@ -61,6 +61,7 @@ def _add_create(verbs: Verbs) -> None:
     create.add_argument("--if-not-exists", action="store_true", help="leave alone what exists")
     create.add_argument("--dry-run", action="store_true", help="let the broker check it, and create nothing")
     add_cluster(create)
+    add_output(create)
 
 
 def _add_alter(verbs: Verbs) -> None:
@@ -76,6 +77,7 @@ def _add_alter(verbs: Verbs) -> None:
     )
     add_confirmation(alter)
     add_cluster(alter)
+    add_output(alter)
 
 
 def _add_destruction(verbs: Verbs) -> None:
@@ -90,3 +92,4 @@ def _add_destruction(verbs: Verbs) -> None:
     for each in (rm, trim):
         add_confirmation(each)
         add_cluster(each)
+        add_output(each)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from ottla.cli.clusters import connected
 from ottla.cli.failures import CommandFailed, ExitCode, explained, report
 from ottla.cli.options import confirm
-from ottla.cli.output import styled
+from ottla.cli.output import Row, print_done, print_plan, styled
 from ottla.cli.sizes import counted
 from ottla.cli.topic_views import record_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ottla.client import Admin, ClientError
     from ottla.model.topics import TopicPartition
@@ -25,17 +25,19 @@ def create(options: argparse.Namespace) -> int:
 
     configs = dict(options.config)
     new = [NewTopic(name, options.partitions, options.replication_factor, configs) for name in options.topics]
+    rows: list[Row] = []
     problems: list[ClientError] = []
     with connected(options) as admin:
         for name, outcome in admin.create_topics(new, validate_only=options.dry_run).items():
             if isinstance(outcome, CreatedTopic):
-                done = "would be created" if options.dry_run else "created"
-                shape = f" with {counted(outcome.partitions, 'partition')}" if outcome.partitions > 0 else ""
-                print(f"topic {styled(name, 'bold')} {done}{shape}")
+                rows.append({"topic": name, "partitions": outcome.partitions, "outcome": "created"})
             elif isinstance(outcome, TopicExists) and options.if_not_exists:
-                print(f"topic {styled(name, 'bold')} exists")
+                rows.append({"topic": name, "partitions": None, "outcome": "exists"})
             else:
                 problems.append(outcome)
+    if rows:
+        sentences = [f"topic {styled(str(row['topic']), 'bold')} {row['outcome']}" for row in rows]
+        print_done(rows, options.output, "\n".join(sentences), done=not options.dry_run)
     return _outcome(problems)
 
 
@@ -44,53 +46,58 @@ def alter(options: argparse.Namespace) -> int:
     if not (changed or options.unset or options.partitions is not None):
         raise CommandFailed("nothing to change", "give --partitions, --config or --unset", ExitCode.WRONG_USE)
     with connected(options) as admin:
+        rows = _alterations(admin, options)
+        print_plan(rows, options.output)
         if options.partitions is not None:
             _grow(admin, options)
         if changed or options.unset:
             admin.alter_topic_configs(
                 options.topic, set=changed, delete=options.unset, validate_only=options.dry_run
             )
-            would_be = "would be " if options.dry_run else ""
-            for name, value in changed.items():
-                print(f"{name} {would_be}set to {value}")
-            for name in options.unset:
-                print(f"{name} {would_be}back at its default")
+    print_done(rows, options.output, f"topic {options.topic} changed", done=not options.dry_run)
     return ExitCode.DONE
+
+
+def _alterations(admin: Admin, options: argparse.Namespace) -> list[Row]:
+    topic = admin.topic(options.topic)
+    rows: list[Row] = []
+    if options.partitions is not None:
+        rows.append({"change": "partitions", "before": len(topic.partitions), "after": options.partitions})
+    before = admin.topic_configs(topic.name)
+    for name, value in [*options.config, *((name, "its default") for name in options.unset)]:
+        rows.append(
+            {"change": name, "before": before[name].value if name in before else None, "after": value}
+        )
+    return rows
 
 
 def _grow(admin: Admin, options: argparse.Namespace) -> None:
     """Cannot be undone, and moves keys: records of one key may end up in two partitions."""
-    count = len(admin.topic(options.topic).partitions)
     admin.create_partitions(options.topic, options.partitions, validate_only=True)
-    change = f"topic {styled(options.topic, 'bold')}: {count} -> {options.partitions} partitions"
-    if options.dry_run:
-        print(f"{change} (not done)")
-        return
-    confirm(
-        f"{change}; new records of a key may go to another partition, and it cannot be undone. Go on?",
-        yes=options.yes,
-    )
-    admin.create_partitions(options.topic, options.partitions)
-    print(change)
+    if not options.dry_run:
+        confirm(
+            "New records of a key may go to another partition, and partitions cannot be taken away. Go on?",
+            yes=options.yes,
+        )
+        admin.create_partitions(options.topic, options.partitions)
 
 
 def rm(options: argparse.Namespace) -> int:
     with connected(options) as admin:
         topics = admin.topics(options.topics)
         counts = record_counts(admin, [topic.name for topic in topics])
-        for topic in topics:
-            print(
-                f"topic {styled(topic.name, 'bold')}: {counted(len(topic.partitions), 'partition')}, "
-                f"{counted(counts[topic.name], 'record')}"
-            )
-        if options.dry_run:
-            return ExitCode.DONE
-        what = "this topic" if len(topics) == 1 else f"these {len(topics)} topics"
-        confirm(f"Delete {what} and everything in it?", yes=options.yes)
-        outcomes = admin.delete_topics(topic.name for topic in topics)
-    for name, problem in outcomes.items():
-        if problem is None:
-            print(f"{name} deleted")
+        rows: list[Row] = [
+            {"topic": topic.name, "partitions": len(topic.partitions), "records": counts[topic.name]}
+            for topic in topics
+        ]
+        print_plan(rows, options.output)
+        outcomes: dict[str, ClientError | None] = {}
+        if not options.dry_run:
+            confirm(f"Delete {counted(len(rows), 'topic')} and everything in it?", yes=options.yes)
+            outcomes = admin.delete_topics(topic.name for topic in topics)
+    gone = [row for row in rows if outcomes.get(str(row["topic"])) is None]
+    if gone:
+        print_done(gone, options.output, f"{counted(len(gone), 'topic')} deleted", done=not options.dry_run)
     return _outcome([problem for problem in outcomes.values() if problem is not None])
 
 
@@ -100,16 +107,22 @@ def trim(options: argparse.Namespace) -> int:
         first = admin.earliest_offsets(partitions)
         before = admin.resolve_offsets(partitions, options.before)
         doomed = {target: offset for target, offset in before.items() if offset > first[target]}
-        if not doomed:
-            print("nothing to delete: no record is before that")
-            return ExitCode.DONE
-        _show_doomed(first, doomed)
-        if options.dry_run:
-            return ExitCode.DONE
+        rows: list[Row] = [
+            {
+                "topic": target.topic,
+                "partition": target.partition,
+                "from": first[target],
+                "before": offset,
+                "records": offset - first[target],
+            }
+            for target, offset in sorted(doomed.items())
+        ]
+        print_plan(rows, options.output)
         count = sum(offset - first[target] for target, offset in doomed.items())
-        confirm(f"Delete {counted(count, 'record')}?", yes=options.yes)
-        admin.delete_records(doomed)
-    print(f"{counted(count, 'record')} deleted")
+        if doomed and not options.dry_run:
+            confirm(f"Delete {counted(count, 'record')}?", yes=options.yes)
+            admin.delete_records(doomed)
+    print_done(rows, options.output, f"{counted(count, 'record')} deleted", done=not options.dry_run)
     return ExitCode.DONE
 
 
@@ -123,13 +136,6 @@ def _chosen(partitions: Sequence[TopicPartition], wanted: Sequence[int] | None) 
         if index not in by_index:
             raise UnknownPartition(partitions[0].topic, index, len(partitions))
     return [by_index[index] for index in wanted]
-
-
-def _show_doomed(first: Mapping[TopicPartition, int], doomed: Mapping[TopicPartition, int]) -> None:
-    for target, offset in sorted(doomed.items()):
-        print(
-            f"{target}: offsets {first[target]} to {offset - 1}, {counted(offset - first[target], 'record')}"
-        )
 
 
 def _outcome(problems: Sequence[ClientError]) -> int:
