@@ -86,8 +86,8 @@ class _Waiting(NamedTuple):
     done: Callable[[Any], None]
     result: Result | Answer
     fired: Sequence[Fired]
-    txn: Txn | None  # that the answer is for
     requester: Requester | None
+    changed: Sequence[str] = ()  # nodes that the transaction of that zxid changes; empty: it makes none
 
 
 class LocalCoordination:
@@ -125,14 +125,18 @@ class LocalCoordination:
         tree = self.tree
         txn, result = tree.decide(operation, session_id, self._clock.wall_ms(), identities)
         fired: Sequence[Fired] = ()
+        changed: Sequence[str] = ()
         if txn is not None:
             fired = self.watches.fire(txn, tree.nodes)
             tree.apply(txn)
             self._log.append(txn)
-            for path in _changed_nodes(txn):
+            changed = _changed_nodes(txn)
+            for path in changed:
                 self._unanswered[path] = txn.zxid
+        if requester is not None:
+            requester.waiting += 1
         # An answer that changes nothing still tells of the changes before it, so it waits for them.
-        self._wait(_Waiting(tree.last_zxid, done, result, fired, txn, requester))
+        self._waiting.append(_Waiting(tree.last_zxid, done, result, fired, requester, changed))
 
     def read(self, path: str) -> tuple[bytes | None, Stat] | None:
         return self.tree.get(path)
@@ -178,7 +182,8 @@ class LocalCoordination:
             done(Answer(code, self.answered_zxid, value))
             return
         zxid = self.tree.last_zxid
-        self._wait(_Waiting(zxid, done, Answer(code, zxid, value), missed, None, requester))
+        requester.waiting += 1
+        self._waiting.append(_Waiting(zxid, done, Answer(code, zxid, value), missed, requester))
 
     # For the owner of the loop
 
@@ -208,17 +213,14 @@ class LocalCoordination:
         self._log.close()
         self._answer()
 
-    def _wait(self, waiting: _Waiting) -> None:
-        if waiting.requester is not None:
-            waiting.requester.waiting += 1
-        self._waiting.append(waiting)
-
     def _answer(self) -> None:
-        waiting, durable_zxid = self._waiting, self._log.durable_zxid
+        waiting, unanswered, durable_zxid = self._waiting, self._unanswered, self._log.durable_zxid
         while waiting and waiting[0].zxid <= durable_zxid:
-            _, done, result, fired, txn, requester = waiting.popleft()
-            if txn is not None:
-                self._answered(txn)
+            zxid, done, result, fired, requester, changed = waiting.popleft()
+            self.answered_zxid = zxid
+            for path in changed:
+                if unanswered.get(path) == zxid:
+                    del unanswered[path]
             for watcher, event in fired:
                 watcher.notify(event)
             if requester is None:
@@ -228,20 +230,13 @@ class LocalCoordination:
             if not requester.is_gone:
                 done(result)
 
-    def _answered(self, txn: Txn) -> None:
-        self.answered_zxid = txn.zxid
-        unanswered = self._unanswered
-        for path in _changed_nodes(txn):
-            if unanswered.get(path) == txn.zxid:
-                del unanswered[path]
-
 
 def _changed_nodes(txn: Txn) -> list[str]:
     """Every node that reads differently afterwards, but for the usage of quotas."""
     changed: list[str] = []
     for change in txn.changes:
-        if isinstance(change, DataSet | AclSet):
+        if isinstance(change, (DataSet, AclSet)):
             changed.append(change.path)
-        elif isinstance(change, Created | Deleted):
+        elif isinstance(change, (Created, Deleted)):
             changed += (change.path, parent_of(change.path))
     return changed

@@ -83,6 +83,7 @@ class _Decision:
     __slots__ = (
         "_changes",
         "_edited",
+        "_has_quotas",
         "_identities",
         "_nodes",
         "_now_ms",
@@ -101,6 +102,7 @@ class _Decision:
         self._now_ms = now_ms
         self._session_id = session_id
         self._identities = identities
+        self._has_quotas = bool(state.quotas.prefixes)
         self._edited: dict[str, NodeNumbers | None] = {}  # None: deleted by an earlier step
         self._used: dict[str, Usage] = {}  # by earlier steps, for each path with a quota
         self._changes: list[Change] = []
@@ -179,7 +181,7 @@ class _Decision:
             return StepResult(Code.NO_CHILDREN_FOR_EPHEMERALS)
         data = step.data
         size = len(data) if data else 0
-        if not self._fits(path, Usage(1, size)):
+        if self._has_quotas and not self._fits(path, Usage(1, size)):
             return StepResult(Code.QUOTA_EXCEEDED)
         owner = self._owner(step)
         self._edit(parent_path, parent).child_created(self._zxid)
@@ -215,14 +217,15 @@ class _Decision:
         self._edit(parent_path, parent).child_deleted(self._zxid)
         self._edited[path] = None
         self._changes.append(Deleted(path))
-        self._use(path, Usage(-1, -node.data_length))
+        if self._has_quotas:
+            self._use(path, Usage(-1, -node.data_length))
         return _DONE
 
     def _set_data(self, step: SetData, node: NodeNumbers) -> StepResult:
         if not permits(node.acl, Perms.WRITE, self._identities):
             return StepResult(Code.NO_AUTH)
         size = len(step.data) if step.data else 0
-        if not self._fits(step.path, Usage(0, size - node.data_length)):
+        if self._has_quotas and not self._fits(step.path, Usage(0, size - node.data_length)):
             return StepResult(Code.QUOTA_EXCEEDED)
         if step.version not in (ANY_VERSION, node.version):
             return StepResult(Code.BAD_VERSION)
@@ -267,7 +270,7 @@ class _Decision:
 
     def _fits(self, path: str, added: Usage) -> bool:
         """Whether the quota above `path`, if there is one, leaves room; what fits is taken."""
-        prefix = self._state.quotas.prefix_of(path) if self._state.quotas.prefixes else None
+        prefix = self._state.quotas.prefix_of(path)
         if prefix is None:
             return True
         limits = self._nodes[quotas.limits_path(prefix)].data
@@ -281,7 +284,6 @@ class _Decision:
         return True
 
     def _use(self, path: str, added: Usage) -> None:
-        if (
-            prefix := self._state.quotas.prefix_of(path) if self._state.quotas.prefixes else None
-        ) is not None:
+        prefix = self._state.quotas.prefix_of(path)
+        if prefix is not None:
             self._used[prefix] = self._used.get(prefix, quotas.NOTHING).plus(added)

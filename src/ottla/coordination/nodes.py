@@ -19,6 +19,8 @@ def _wrapped(number: int) -> int:
 
 def next_version(version: int) -> int:
     """A version never becomes ANY_VERSION: nobody could ask for it (ZOOKEEPER-4743)."""
+    if 0 <= version < _INT_MAX:
+        return version + 1
     following = _wrapped(version + 1)
     return 0 if following == ANY_VERSION else following
 

@@ -143,7 +143,7 @@ class Watches:
             return []
         fired: list[Fired] = []
         for change in txn.changes:
-            if isinstance(change, Created | DataSet | Deleted):
+            if isinstance(change, (Created, DataSet, Deleted)):
                 for watchers, event in self._heard(change, txn.zxid):
                     if watchers:
                         acl = _acl_of(event.path, txn, nodes)
