@@ -32,7 +32,7 @@ test: setup tools lint
 
 # Clients in other languages (Java, Go, Node): jars, modules and packages come from their registries.
 interop: setup
-	$(BIN)/python -m pytest -m interop tests/interop
+	$(BIN)/python -m pytest -m interop
 
 # More seeds of the randomised tests, and the kernel under the sanitizers.
 soak: setup

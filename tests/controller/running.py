@@ -1,9 +1,10 @@
-"""A controller on a simulated disk, for the tests of this room."""
+"""A controller for the tests of this room: on a simulated disk, or on an Apache ZooKeeper ensemble."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from faults.power_cut import SimulatedFiles
 from ottla.controller.changes import Change
@@ -13,6 +14,7 @@ from ottla.controller.controller import Controller
 from ottla.controller.topics import PartitionsSpec, TopicResult, TopicSpec
 from ottla.controller.znode_formats import EndPoint, broker_path, encode_broker
 from ottla.coordination.client import LocalCoordination
+from ottla.coordination.ensemble import KazooCoordination
 from ottla.coordination.operations import Create
 from ottla.model.clock import ManualClock
 from ottla.model.configs import BrokerConfig
@@ -23,21 +25,65 @@ DIRECTORY = "/coordination"
 ENDPOINTS = (EndPoint("PLAINTEXT", "localhost", 9092),)
 
 
+class Chroot:
+    """Where nodes are in an ensemble. Takes the place of a disk: opened again, they are still there."""
+
+    def __init__(self, addresses: str, path: str) -> None:
+        self.hosts = addresses + path
+        self.opened: list[KazooCoordination] = []
+
+    def open(self) -> KazooCoordination:
+        self.close()
+        coordination = KazooCoordination(
+            self.hosts,
+            lambda call: None,  # the tests wait for everything themselves
+            lambda: None,
+            session_timeout_ms=10_000,
+            connection_timeout_ms=60_000,
+        )
+        coordination.start()
+        self.opened.append(coordination)
+        return coordination
+
+    def close(self) -> None:
+        while self.opened:
+            self.opened.pop().close()
+
+    @property
+    def operations(self) -> int:
+        """How many changes were sent."""
+        return sum(coordination._number for coordination in self.opened)
+
+    def cut(self, seed: int) -> Chroot:
+        """A process that dies is all that an ensemble sees of a power cut."""
+        return self
+
+
+class Where:
+    """Set by the fixture of that name: where the controllers of a test keep their nodes."""
+
+    chroot: Chroot | None = None
+
+
 class RunningController:
     """Broker 1 is the controller; every call waits for the disk and gives the results."""
 
     def __init__(
         self,
-        files: SimulatedFiles | None = None,
+        files: SimulatedFiles | Chroot | None = None,
         config: BrokerConfig | None = None,
         racks: dict[int, str | None] | None = None,
         snapshot_log_bytes: int = 1 << 20,
     ) -> None:
-        self.files = files or SimulatedFiles()
+        self.files: Any = files or Where.chroot or SimulatedFiles()
         self.clock = ManualClock()
-        self.coordination = LocalCoordination(
-            self.files, DIRECTORY, self.clock, snapshot_log_bytes=snapshot_log_bytes
-        )
+        self.coordination: LocalCoordination | KazooCoordination
+        if isinstance(self.files, Chroot):
+            self.coordination = self.files.open()
+        else:
+            self.coordination = LocalCoordination(
+                self.files, DIRECTORY, self.clock, snapshot_log_bytes=snapshot_log_bytes
+            )
         self.controller = Controller(
             self.coordination, self.clock, config or BrokerConfig(), 1, random=Random(0)
         )
@@ -95,6 +141,18 @@ class RunningController:
         self.coordination.sync()
         [result] = results
         return result
+
+    def paths(self, below: str = "/") -> set[str]:
+        """Every node but those that ZooKeeper and our client of it keep for themselves."""
+        coordination = self.coordination
+        coordination.refresh([below], lambda: None, below=True)
+        coordination.sync()
+        found = set()
+        for name in coordination.children(below) or ():
+            path = f"{below.rstrip('/')}/{name}"
+            if path not in ("/zookeeper", "/ottla"):
+                found |= {path} | self.paths(path)
+        return found
 
     def data(self, path: str) -> bytes | None:
         found = self.coordination.read(path)

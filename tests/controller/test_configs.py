@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from controller.running import RunningController
+from controller.running import Chroot, RunningController
 from ottla.controller.changes import BrokerConfigChanged, TopicConfigChanged
 from ottla.controller.cluster import ClusterImage
 from ottla.controller.configs import ConfigAlteration, ConfigEntry, ConfigOperation, ResourceType
 from ottla.controller.topics import TopicSpec
 from ottla.model.errors import ErrorCode
+
+pytestmark = pytest.mark.usefixtures("where")
 
 SET, DELETE = ConfigOperation.SET, ConfigOperation.DELETE
 APPEND, SUBTRACT = ConfigOperation.APPEND, ConfigOperation.SUBTRACT
@@ -179,6 +181,8 @@ def test_other_brokers_are_told_and_old_notices_go(running: RunningController) -
     assert (
         running.data(f"/config/changes/{notices()[2]}") == b'{"version":2,"entity_path":"brokers/<default>"}'
     )
+    if isinstance(running.files, Chroot):
+        return  # an ensemble has a clock of its own
     running.clock.advance(60 * 1000)
     running.coordination.close()
     again = RunningController(running.files)

@@ -17,10 +17,11 @@ from ottla.controller.controller import Controller
 from ottla.controller.topics import PartitionsSpec, TopicSpec
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.operations import Create, SetData
-from ottla.coordination.paths import RESERVED
 from ottla.model.clock import ManualClock
 from ottla.model.configs import BrokerConfig
 from ottla.model.errors import CorruptData, ErrorCode, Refused
+
+pytestmark = pytest.mark.usefixtures("where")
 
 
 def restarted(running: RunningController) -> RunningController:
@@ -30,7 +31,7 @@ def restarted(running: RunningController) -> RunningController:
 
 def test_a_new_cluster_has_every_node_that_kafka_expects() -> None:
     running = RunningController()
-    assert sorted(running.coordination.tree.nodes.keys() - RESERVED) == [
+    assert sorted(running.paths()) == [
         "/admin",
         "/admin/delete_topics",
         "/brokers",
@@ -195,6 +196,7 @@ def test_a_second_controller_is_refused() -> None:
     second = Controller(running.coordination, running.clock, BrokerConfig(), 2)
     outcomes: list[Refused | None] = []
     second.start(outcomes.append)
+    running.coordination.sync()
     [outcome] = outcomes
     assert outcome is not None
     assert outcome.code is ErrorCode.NOT_CONTROLLER
@@ -234,6 +236,7 @@ def test_topics_of_older_kafkas_are_read() -> None:
         ),
     ]:
         running.coordination.submit(Create(path, data), lambda _: None)
+    running.coordination.sync()
     running = restarted(running)
     topic = running.controller.image.topics["old"]
     assert topic.partitions == [
@@ -261,6 +264,7 @@ def test_topics_of_older_kafkas_are_read() -> None:
 def test_a_znode_that_makes_no_sense_is_named(path: str, data: bytes) -> None:
     running = RunningController()
     running.coordination.submit(Create(path, data), lambda _: None)
+    running.coordination.sync()
     with pytest.raises(CorruptData, match="does not hold what Kafka keeps there"):
         ClusterImage.load(running.coordination)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from controller.running import RunningController
 from ottla.controller.producer_ids import BLOCK_IDS, ProducerIds
 from ottla.controller.znode_formats import ProducerIdBlock, encode_producer_id_block
 from ottla.coordination.operations import SetData
 from ottla.model.errors import ErrorCode, Refused
+
+pytestmark = pytest.mark.usefixtures("where")
 
 
 def next_block(running: RunningController) -> ProducerIdBlock | Refused:

@@ -14,6 +14,8 @@ from ottla.model.errors import ErrorCode
 from ottla.model.limits import PARTITIONS_PER_TOPIC_CREATE_MAX
 from ottla.model.topics import NO_TOPIC_ID, TopicId, topic_id_text
 
+pytestmark = pytest.mark.usefixtures("where")
+
 THREE = {1: None, 2: None, 3: None}
 
 
@@ -264,12 +266,12 @@ class TestGrowing:
 
 class TestDeleting:
     def test_every_node_goes_and_the_name_is_free(self, running: RunningController) -> None:
-        paths = set(running.coordination.tree.nodes)
+        paths = running.paths()
         [created] = running.create(TopicSpec("a.b", 3))
         topic = running.controller.image.topics["a.b"]
         [result] = running.delete("a.b")
         assert (result.name, result.topic_id, result.code) == ("a.b", created.topic_id, ErrorCode.NONE)
-        assert set(running.coordination.tree.nodes) == paths
+        assert running.paths() == paths
         assert running.changes[-1] == TopicDeleted(topic)
         assert running.create(TopicSpec("a_b"))[0].code is ErrorCode.NONE
         [again] = running.create(TopicSpec("c"))
@@ -322,3 +324,18 @@ class TestDeleting:
         assert codes == [ErrorCode.NONE, ErrorCode.NONE]
         assert running.controller.image.topics == {}
         assert ClusterImage.load(running.coordination) == running.controller.image
+
+
+def test_a_topic_too_large_for_the_coordination_is_refused_whole() -> None:
+    running = RunningController()
+    limit = running.coordination.multi_bytes_max
+    [created] = running.create(TopicSpec("t", 2_000, 1))
+    assert created.code is ErrorCode.NONE
+    [large] = running.create(TopicSpec("large", 20_000, 1))
+    [grown] = running.grow(PartitionsSpec("t", 4_000))
+    [grown] = running.grow(PartitionsSpec("t", 6_500))
+    for result in (large, grown):
+        assert result.code is (ErrorCode.NONE if limit is None else ErrorCode.INVALID_REQUEST)
+        assert limit is None or f"takes {limit:,} at once" in (result.text or "")
+    [deleted] = running.delete("t")
+    assert deleted.code is ErrorCode.NONE

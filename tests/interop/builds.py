@@ -40,6 +40,13 @@ def _java(classpath: str) -> list[str]:
     return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath]
 
 
+def zookeeper_command() -> list[str]:
+    """What starts Apache ZooKeeper's server or shell, up to the name of its class."""
+    output = _OUTPUT / "zookeeper"
+    _build("zookeeper", ["mvn", "java"], lambda: _copy_jars("zookeeper", output))
+    return _java(str(output / "lib" / "*"))
+
+
 def go_driver() -> Path:
     output = _OUTPUT / "go"
     _build("go", ["go"], lambda: _build_go(output))
@@ -83,11 +90,12 @@ def _run(command: Sequence[str | Path], folder: Path, **environment: str) -> Non
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
 
 
-def _copy_jars(language: str, output: Path) -> None:
+def _copy_jars(folder: str, output: Path) -> None:
+    """The jars that the folder's pom.xml names, and what they need."""
     _run(
         [
             "mvn",
-            *("--quiet", "--batch-mode", "--file", _SOURCES / language / "pom.xml"),
+            *("--quiet", "--batch-mode", "--file", _SOURCES / folder / "pom.xml"),
             f"-Dmaven.repo.local={_OUTPUT / 'maven'}",
             "dependency:copy-dependencies",
             f"-DoutputDirectory={output / 'lib'}",

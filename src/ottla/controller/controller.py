@@ -10,8 +10,8 @@ is then. Runs on the thread that owns the broker's state; never waits.
 from __future__ import annotations
 
 import logging
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -24,9 +24,11 @@ from ottla.controller.configs import (
     TopicConfigPlan,
     decide_alter,
 )
+from ottla.controller.each import duplicates_of, for_each
 from ottla.controller.elections import LeaderEpochPlan, decide_register, decide_take_office
 from ottla.controller.producer_ids import decide_producer_id_block
 from ottla.controller.topics import (
+    AddPartitionsPlan,
     CreateTopicPlan,
     PartitionsSpec,
     TopicResult,
@@ -39,12 +41,13 @@ from ottla.controller.topics import (
 from ottla.controller.znode_formats import (
     CONFIG_CHANGES,
     CONTROLLER_EPOCH,
+    TREES,
     EndPoint,
     ProducerIdBlock,
     topic_config_path,
 )
 from ottla.coordination.client import Coordination
-from ottla.coordination.operations import Check, Delete, Multi, Result, Step, StepResult
+from ottla.coordination.operations import Check, Delete, Multi, Result, Step, StepResult, multi_bytes
 from ottla.model.clock import Clock
 from ottla.model.configs import BrokerConfig
 from ottla.model.errors import ErrorCode, Refused
@@ -64,8 +67,6 @@ _NOTICE_LIFE_MS = 15 * 60 * 1000
 _NOTICES_REMOVED_AT_ONCE = 100
 
 P = TypeVar("P", bound=Plan)
-R = TypeVar("R")
-T = TypeVar("T")
 
 
 class Controller:
@@ -94,22 +95,29 @@ class Controller:
         """Take office and load the image. A new cluster gets `cluster_id`, or one of its own."""
         new_cluster_id = cluster_id or topic_id_text(new_topic_id())
 
-        def loaded(outcome: Plan | Refused) -> None:
+        def take_office() -> None:
+            self._change(
+                lambda: decide_take_office(
+                    self._coordination, self.broker_id, new_cluster_id, self._clock.wall_ms()
+                ),
+                in_office,
+                fenced=False,
+            )
+
+        def in_office(outcome: Plan | Refused) -> None:
             if isinstance(outcome, Refused):
                 done(outcome)
-                return
+            else:
+                # Only now is nobody else able to change what is loaded.
+                self._coordination.refresh(TREES, load, below=True)
+
+        def load() -> None:
             self.image = ClusterImage.load(self._coordination)
             self._load_notices()
             self._take_dynamic_config()
             done(None)
 
-        self._change(
-            lambda: decide_take_office(
-                self._coordination, self.broker_id, new_cluster_id, self._clock.wall_ms()
-            ),
-            loaded,
-            fenced=False,
-        )
+        self._coordination.refresh(TREES, take_office, below=True)
 
     def register_broker(
         self, endpoints: Sequence[EndPoint], rack: str | None, done: Callable[[Refused | None], None]
@@ -133,7 +141,7 @@ class Controller:
                 lambda outcome: finish(outcome if isinstance(outcome, Refused) else None),
             )
 
-        _for_each(chunks, raise_chunk, lambda results: done(next(filter(None, results), None)))
+        for_each(chunks, raise_chunk, lambda results: done(next(filter(None, results), None)))
 
     # Topics
 
@@ -144,7 +152,7 @@ class Controller:
         done: Callable[[Sequence[TopicResult]], None],
     ) -> None:
         """One result for each spec, in their order. A topic is created whole or not at all."""
-        duplicates = _duplicates(spec.name for spec in specs)
+        duplicates = duplicates_of(spec.name for spec in specs)
 
         def create(spec: TopicSpec, finish: Callable[[TopicResult], None]) -> None:
             if spec.name in duplicates:
@@ -152,7 +160,7 @@ class Controller:
                 return
             self._create_topic(spec, validate_only, finish)
 
-        _for_each(specs, create, done)
+        for_each(specs, create, done)
 
     def _create_topic(
         self, spec: TopicSpec, validate_only: bool, finish: Callable[[TopicResult], None]
@@ -190,14 +198,22 @@ class Controller:
         validate_only: bool,
         done: Callable[[Sequence[TopicResult]], None],
     ) -> None:
-        duplicates = _duplicates(spec.name for spec in specs)
+        duplicates = duplicates_of(spec.name for spec in specs)
 
         def grow(spec: PartitionsSpec, finish: Callable[[TopicResult], None]) -> None:
             if spec.name in duplicates:
                 finish(TopicResult.refused(spec.name, _named_twice("topic")))
                 return
+
+            def decide() -> AddPartitionsPlan:
+                plan = decide_grow(self.image, spec, self._random)
+                # It must be possible to delete the topic again.
+                if (too_large := self._too_large(plan.steps_of_deletion)) is not None:
+                    raise too_large
+                return plan
+
             self._change(
-                lambda: decide_grow(self.image, spec, self._random),
+                decide,
                 lambda outcome: finish(
                     TopicResult.refused(spec.name, outcome)
                     if isinstance(outcome, Refused)
@@ -206,14 +222,14 @@ class Controller:
                 validate_only=validate_only,
             )
 
-        _for_each(specs, grow, done)
+        for_each(specs, grow, done)
 
     def delete_topics(
         self, targets: Sequence[str | TopicId], done: Callable[[Sequence[TopicResult]], None]
     ) -> None:
         """Topics by name (text) or by id (bytes)."""
         found = [find_topic(self.image, target) for target in targets]
-        duplicates = _duplicates(topic.name for topic in found if topic is not None)
+        duplicates = duplicates_of(topic.name for topic in found if topic is not None)
 
         def delete(target: str | TopicId, finish: Callable[[TopicResult], None]) -> None:
             topic = find_topic(self.image, target)
@@ -231,7 +247,7 @@ class Controller:
                 ),
             )
 
-        _for_each(targets, delete, done)
+        for_each(targets, delete, done)
 
     # Settings
 
@@ -243,7 +259,7 @@ class Controller:
         done: Callable[[Sequence[ConfigResult]], None],
     ) -> None:
         """AlterConfigs replaces what is set; IncrementalAlterConfigs changes single settings."""
-        duplicates = _duplicates((alteration.type, alteration.name) for alteration in alterations)
+        duplicates = duplicates_of((alteration.type, alteration.name) for alteration in alterations)
 
         def alter(alteration: ConfigAlteration, finish: Callable[[ConfigResult], None]) -> None:
             resource = (alteration.type, alteration.name)
@@ -263,7 +279,7 @@ class Controller:
                 validate_only=validate_only,
             )
 
-        _for_each(alterations, alter, done)
+        for_each(alterations, alter, done)
 
     # Producer ids
 
@@ -289,6 +305,9 @@ class Controller:
         except Refused as refusal:
             done(refusal)
             return
+        if (too_large := self._too_large(lambda: plan.steps)) is not None:
+            done(too_large)
+            return
         if validate_only:
             done(plan)
             return
@@ -309,6 +328,16 @@ class Controller:
                 done(Refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"{step.path}: {result.code.name}"))
 
         self._coordination.submit(Multi([*fence, *plan.steps]), answered)
+
+    def _too_large(self, steps: Callable[[], Sequence[Step]]) -> Refused | None:
+        limit = self._coordination.multi_bytes_max
+        if limit is None or (size := multi_bytes(steps())) <= limit:
+            return None
+        return Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"this change takes {size:,} bytes and a ZooKeeper ensemble takes {limit:,} at once: use fewer "
+            "partitions for a topic",
+        )
 
     def _apply(self, plan: Plan, answers: Sequence[StepResult]) -> None:
         change = plan.apply(self.image, answers)
@@ -347,32 +376,6 @@ class Controller:
                 return
             self._notices.popleft()
             self._coordination.submit(Delete(path), lambda _: None)
-
-
-def _for_each(
-    items: Sequence[T],
-    start: Callable[[T, Callable[[R], None]], None],
-    done: Callable[[Sequence[R]], None],
-) -> None:
-    """Start all, and hand over their results, in the order of `items`, when the last has come."""
-    results: dict[int, R] = {}
-
-    def finisher(index: int) -> Callable[[R], None]:
-        def finish(result: R) -> None:
-            results[index] = result
-            if len(results) == len(items):
-                done([results[position] for position in range(len(items))])
-
-        return finish
-
-    if not items:
-        done([])
-    for index, item in enumerate(items):
-        start(item, finisher(index))
-
-
-def _duplicates(names: Iterable[T]) -> set[T]:
-    return {name for name, count in Counter(names).items() if count > 1}
 
 
 def _named_twice(what: str) -> Refused:

@@ -236,6 +236,10 @@ class AddPartitionsPlan:
         self.steps: list[Step] = [SetData(topic_path(topic.name), data, topic.assignment_version)]
         self.steps += _partition_steps(topic.name, added, self._first)
 
+    def steps_of_deletion(self) -> Sequence[Step]:
+        """What it would take to delete the topic afterwards."""
+        return DeleteTopicPlan(replace(self.topic, partitions=self.topic.partitions + self._added)).steps
+
     def apply(self, image: ClusterImage, answers: Sequence[StepResult]) -> PartitionsAdded:
         self.topic.assignment_version = _version(answers[0])
         self.topic.partitions += self._added

@@ -42,6 +42,9 @@ ROOTS = (
 )
 """Persistent nodes that every broker expects to find; nodes above them are made with them."""
 
+TREES = sorted({f"/{path.split('/')[1]}" for path in (*ROOTS, CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH)})
+"""Everything that a controller reads is at or below these."""
+
 
 def broker_path(broker_id: int) -> str:
     return f"{BROKER_IDS}/{broker_id}"

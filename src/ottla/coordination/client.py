@@ -29,6 +29,11 @@ Callback = Callable[[WatchEvent], None]
 
 
 class Coordination(Protocol):
+    @property
+    def multi_bytes_max(self) -> int | None:
+        """The most that `operations.multi_bytes` may say of a multi; None: any."""
+        ...
+
     def submit(self, operation: Operation, done: Done) -> None:
         """Carry `operation` out; `done` gets the answer later, on the owner's loop, in order."""
         ...
@@ -50,6 +55,29 @@ class Coordination(Protocol):
     def watch_children(self, path: str, watcher: Callback) -> None:
         """Call `watcher` once, when a child is next created or deleted, or the node goes."""
         ...
+
+    def refresh(self, paths: Sequence[str], done: Callable[[], None], *, below: bool = False) -> None:
+        """Reads of `paths` (and of everything `below` them) show at least what is true now; then `done`.
+
+        Reads show what was submitted here in any case; this is for what others have changed.
+        """
+        ...
+
+
+class HostedCoordination(Coordination, Protocol):
+    """The same for who runs it."""
+
+    def begin_sync(self) -> SyncTicket | None:
+        """The next round for a worker to `run`, or None; to be asked for in every turn."""
+        ...
+
+    def finish_sync(self, ticket: SyncTicket) -> None: ...
+
+    def sync(self) -> None:
+        """Everything submitted is durable and answered. Blocks: for starting, stopping and tests."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Answer(NamedTuple):
@@ -92,6 +120,8 @@ class _Waiting(NamedTuple):
 
 class LocalCoordination:
     """The tree in this process. Opening it recovers the state and ends the session of the process before."""
+
+    multi_bytes_max: int | None = None
 
     def __init__(
         self,
@@ -152,6 +182,9 @@ class LocalCoordination:
 
     def watch_children(self, path: str, watcher: Callback) -> None:
         self.watches.children.add(path, _Local(watcher))
+
+    def refresh(self, paths: Sequence[str], done: Callable[[], None], *, below: bool = False) -> None:
+        done()  # all changes are made here
 
     # For servers of clients
 

@@ -132,6 +132,15 @@ class Multi:
 Operation = Step | Multi | OpenSession | CloseSession
 
 
+def multi_bytes(steps: Sequence[Step]) -> int:
+    """About what a multi of `steps` takes on ZooKeeper's wire, rather more than less."""
+    size = 0
+    for step in steps:
+        data = step.data if isinstance(step, (Create, SetData)) else None
+        size += 64 + len(step.path.encode()) + len(data or b"")
+    return size
+
+
 def create_of_flags(
     path: str, data: bytes | None, acl: Sequence[Acl], flags: int, ttl_ms: int = NO_TTL
 ) -> Create | Refusal:
