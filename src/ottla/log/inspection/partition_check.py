@@ -57,6 +57,7 @@ def check_partition(
             report.findings += _unreadable(error, log_path, is_running)
             continue
         report.findings += _check_follows(report.segments, segment)
+        report.findings += _check_index_is_there(segment, names)
         report.segments.append(segment)
         report.findings += segment.findings
     report.findings += _check_beside(files, report, names, is_running)
@@ -74,6 +75,13 @@ def _check_follows(before: list[SegmentReport], segment: SegmentReport) -> Itera
             f"begins at {segment.base_offset}, but the segment before it ends at {before[-1].end_offset}"
         )
         yield Finding(FindingKind.CORRUPT_MIDDLE, segment.path, problem, 0, segment.base_offset)
+
+
+def _check_index_is_there(segment: SegmentReport, names: list[str]) -> Iterator[Finding]:
+    name = file_names.offset_name(segment.base_offset, file_names.OFFSET_INDEX)
+    if segment.size and name not in names:
+        problem = "the index is missing, every lookup reads the log from its beginning"
+        yield Finding(FindingKind.INDEX, os.path.join(os.path.dirname(segment.path), name), problem)
 
 
 def _check_beside(

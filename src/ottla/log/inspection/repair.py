@@ -35,8 +35,7 @@ def perform(files: Files, step: Step) -> None:
         case RemoveBytes(path, position, end):
             _remove_bytes(files, path, position, end)
         case PutAside(path):
-            if files.exists(path):
-                files.rename(path, _free_name(files, path + REMOVED))
+            _put_aside(files, path)
         case Replace(path, content):
             _replace(files, path, content)
         case RebuildIndexes(path):
@@ -82,12 +81,13 @@ def _replace(files: Files, path: str, content: bytes) -> None:
         before = files.read_all(path)
         if before == content:
             return
-        _keep(files, path, before)
+        files.write_atomically(_free_name(files, path + REMOVED), before)
     files.write_atomically(path, content)
 
 
-def _keep(files: Files, path: str, content: bytes) -> None:
-    files.write_atomically(_free_name(files, path + REMOVED), content)
+def _put_aside(files: Files, path: str) -> None:
+    if files.exists(path):
+        files.rename(path, _free_name(files, path + REMOVED))
 
 
 def _free_name(files: Files, path: str) -> str:
@@ -102,8 +102,7 @@ def _free_name(files: Files, path: str) -> str:
 def _rebuild_indexes(files: Files, log_path: str) -> None:
     stem = log_path.removesuffix(file_names.LOG)
     for suffix in (file_names.OFFSET_INDEX, file_names.TIME_INDEX):
-        if files.exists(stem + suffix):
-            _keep(files, stem + suffix, files.read_all(stem + suffix))
+        _put_aside(files, stem + suffix)
     base_offset = file_names.parse_offset(os.path.basename(log_path))
     assert base_offset is not None
     segment = load_segment(OpenFiles(files), os.path.dirname(log_path), base_offset)

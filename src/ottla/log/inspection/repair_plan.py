@@ -164,7 +164,7 @@ def _rebuild(plan: RepairPlan, report: PartitionReport, kept: list[SegmentReport
     for segment in kept:
         stem = segment.path.removesuffix(file_names.LOG)
         indexes = (stem + file_names.OFFSET_INDEX, stem + file_names.TIME_INDEX)
-        if segment.path in changed or any(finding.path in indexes for finding in segment.findings):
+        if segment.path in changed or any(finding.path in indexes for finding in report.findings):
             plan.steps.append(RebuildIndexes(segment.path))
     if changed or any(finding.kind is FindingKind.TXN_INDEX for finding in report.findings):
         plan.steps.append(RebuildTxnIndexes(report.path))
