@@ -1,0 +1,201 @@
+"""Groups of stock consumers that join, leave and are killed under load, and a broker that is killed too.
+
+Whatever happens: every acknowledged record is read, and committed offsets are honoured by who comes after.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat.broker import unique_name
+from compat.groups.crew import Crew
+from ottla.testing import BrokerProcess
+
+QUICK = [("confluent", "cooperative-sticky"), ("kafka-python", "sticky"), ("aiokafka", "roundrobin")]
+OTHERS = [
+    ("confluent", "range"),
+    ("confluent", "roundrobin"),
+    ("kafka-python", "range"),
+    ("kafka-python", "roundrobin"),
+    ("kafka-python", "cooperative-sticky"),
+    ("aiokafka", "range"),
+    ("aiokafka", "sticky"),
+]
+CASES = [
+    *(pytest.param(*case, id="-".join(case)) for case in QUICK),
+    *(pytest.param(*case, id="-".join(case), marks=pytest.mark.slow) for case in OTHERS),
+]
+PARTITIONS = 6
+SETTINGS = {"group.initial.rebalance.delay.ms": "300", "group.min.session.timeout.ms": "1000"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerProcess]:
+    with BrokerProcess(settings=SETTINGS) as process:
+        yield process
+
+
+def new_topic(broker: BrokerProcess, partitions: int) -> str:
+    name = unique_name("topic")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
+    return name
+
+
+class Load:
+    """A producer that writes numbered records until it is told to stop."""
+
+    def __init__(self, broker: BrokerProcess, topic: str) -> None:
+        self.acknowledged: set[str] = set()
+        self._topic = topic
+        self._stopping = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "enable.idempotence": True,
+                "reconnect.backoff.max.ms": 200,
+                "message.timeout.ms": 60_000,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for number in count():
+            if self._stopping.wait(0.005):
+                break
+            value = str(number)
+            self._producer.produce(
+                self._topic, value, partition=number % PARTITIONS, on_delivery=self._delivered
+            )
+            self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            value = message.value()
+            assert value is not None
+            self.acknowledged.add(value.decode())
+
+    def stop(self) -> set[str]:
+        self._stopping.set()
+        self._thread.join()
+        assert self._producer.flush(60) == 0
+        return self.acknowledged
+
+
+def committed(broker: BrokerProcess, group: str, topic: str) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    asked = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+    offsets = [each.offset for each in consumer.committed(asked, timeout=30)]
+    consumer.close()
+    return offsets
+
+
+def ends(broker: BrokerProcess, topic: str) -> list[int]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "nobody"})
+    found = [
+        consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
+        for partition in range(PARTITIONS)
+    ]
+    consumer.close()
+    return found
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("client", "strategy"), CASES)
+def test_members_come_and_go_under_load(broker: BrokerProcess, client: str, strategy: str) -> None:
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    load = Load(broker, topic)
+    try:
+        with Crew(client, strategy, broker.bootstrap, group, topic) as crew:
+            crew.add()
+            crew.wait_for_shares(6)
+            crew.add(2)
+            crew.wait_for_shares(2, 2, 2)
+            crew.alive[1].kill()
+            crew.wait_for_shares(3, 3)
+            crew.add(3)
+            crew.wait_for_shares(2, 1, 1, 1, 1)
+            crew.alive[0].leave()
+            crew.wait_for_shares(2, 2, 1, 1)
+            crew.wait_for(load.stop())
+            for member in crew.alive:
+                member.leave()
+    finally:
+        load.stop()
+    assert committed(broker, group, topic) == ends(broker, topic)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+def test_a_group_goes_on_after_its_broker_was_killed(client: str) -> None:
+    with BrokerProcess(settings=SETTINGS) as broker:
+        topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+        load = Load(broker, topic)
+        try:
+            with Crew(client, "range", broker.bootstrap, group, topic) as crew:
+                crew.add(2)
+                crew.wait_for_shares(3, 3)
+                crew.wait_for(set(load.acknowledged))
+                before = committed(broker, group, topic)
+                broker.kill()
+                broker.start()
+                after = committed(broker, group, topic)
+                assert all(now >= then for now, then in zip(after, before, strict=True))
+                crew.wait_for(load.stop())
+                crew.wait_for_shares(3, 3)
+                for member in crew.alive:
+                    member.leave()
+        finally:
+            load.stop()
+        assert committed(broker, group, topic) == ends(broker, topic)
+
+
+@pytest.mark.timeout(300)
+def test_who_comes_later_starts_where_the_last_one_stopped(broker: BrokerProcess) -> None:
+    """Each kind of client takes over from the one before."""
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    with Crew("confluent", "range", broker.bootstrap, group, topic) as crew:
+        for number, client in enumerate(("confluent", "kafka-python", "aiokafka", "confluent")):
+            values = {f"{number}-{each}" for each in range(60)}
+            for each, value in enumerate(values):
+                producer.produce(topic, value, partition=each % PARTITIONS)
+            assert producer.flush(60) == 0
+            (member,) = crew.add(1, client)
+            crew.wait_for(values)
+            assert {value for _, _, value in member.read} == values, "nothing twice, nothing else"
+            member.leave()
+
+
+@pytest.mark.timeout(300)
+def test_clients_of_different_makers_share_a_group(broker: BrokerProcess) -> None:
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    load = Load(broker, topic)
+    try:
+        with Crew("confluent", "range", broker.bootstrap, group, topic) as crew:
+            for client in ("confluent", "kafka-python", "aiokafka"):
+                crew.add(1, client)
+            crew.wait_for_shares(2, 2, 2)
+            crew.alive[0].kill()
+            crew.wait_for_shares(3, 3)
+            crew.wait_for(load.stop())
+    finally:
+        load.stop()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("consumers", "shares"), [(3, (1, 1, 1)), (2, (2, 1)), (4, (1, 1, 1, 0))], ids=["3", "2", "4"]
+)
+def test_three_partitions_are_shared(broker: BrokerProcess, consumers: int, shares: tuple[int, ...]) -> None:
+    topic, group = new_topic(broker, 3), unique_name("group")
+    with Crew("confluent", "range", broker.bootstrap, group, topic) as crew:
+        crew.add(consumers)
+        crew.wait_for_shares(*shares)
