@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,8 @@ from ottla.coordinator.group_records import (
     offset_record,
 )
 from ottla.coordinator.state_log import StateRecord
+from ottla.coordinator.transaction import Transaction, TransactionState
+from ottla.coordinator.transaction_records import transaction_record
 from ottla.log.files import SystemFiles
 from ottla.model.topics import TopicPartition
 from ottla.records.batch import CheckedBatch, read_header
@@ -74,21 +77,26 @@ def test_dump_shows_damage_where_it_lies(ottla: Program, partition: str) -> None
     assert rows[1]["base_offset"] == 5
 
 
-def test_dump_makes_the_records_of_groups_readable(ottla: Program, tmp_path: Path) -> None:
-    directory = open_directory(SystemFiles(), str(tmp_path / "log"))
-    place = TopicPartition("__consumer_offsets", 3)
-    log = directory.create(place, TOPIC_ID, config(), NOW_MS)
-    commit = offset_record(OffsetCommitKey("billing", "orders", 4), OffsetCommitValue(42, 7, "note", NOW_MS))
-    member = MemberMetadata("member-1", None, "client", "/10.0.0.1")
-    group = group_record("billing", GroupMetadataValue("consumer", 5, "range", "member-1", NOW_MS, (member,)))
-    gone = offset_record(OffsetCommitKey("billing", "orders", 5), None)
-    stranger = StateRecord(b"what is this", b"?")
-    records = [Record(at, NOW_MS, *record) for at, record in enumerate((commit, group, gone, stranger))]
-    data = memoryview(build_batch(records))
+def dumped_states(ottla: Program, path: Path, topic: str, records: list[StateRecord]) -> list[Any]:
+    """Key and value as `dump` shows them, of records in a log of one of the broker's own topics."""
+    directory = open_directory(SystemFiles(), str(path))
+    log = directory.create(TopicPartition(topic, 3), TOPIC_ID, config(), NOW_MS)
+    data = memoryview(build_batch([Record(at, NOW_MS, *record) for at, record in enumerate(records)]))
     log.append([CheckedBatch(read_header(data), data)], 0, NOW_MS)
     directory.close()
     rows = ottla.ok("log", "dump", "--records", segment_paths(log.directory)[0], "-o", "jsonl").json_lines
-    assert [(row["key"], row["value"]) for row in rows] == [
+    return [(row["key"], row["value"]) for row in rows]
+
+
+def test_dump_makes_the_records_of_groups_readable(ottla: Program, tmp_path: Path) -> None:
+    member = MemberMetadata("member-1", None, "client", "/10.0.0.1")
+    records = [
+        offset_record(OffsetCommitKey("billing", "orders", 4), OffsetCommitValue(42, 7, "note", NOW_MS)),
+        group_record("billing", GroupMetadataValue("consumer", 5, "range", "member-1", NOW_MS, (member,))),
+        offset_record(OffsetCommitKey("billing", "orders", 5), None),
+        StateRecord(b"what is this", b"?"),
+    ]
+    assert dumped_states(ottla, tmp_path / "log", "__consumer_offsets", records) == [
         (
             "offset of group billing in orders-4",
             f"42, committed at {NOW_MS}, leader epoch 7, metadata 'note'",
@@ -99,6 +107,20 @@ def test_dump_makes_the_records_of_groups_readable(ottla: Program, tmp_path: Pat
         ),
         ("offset of group billing in orders-5", None),
         ("what is this", "?"),
+    ]
+
+
+def test_dump_makes_the_records_of_transactions_readable(ottla: Program, tmp_path: Path) -> None:
+    partitions = frozenset({TopicPartition("orders", 1), TopicPartition("orders", 0)})
+    ongoing = Transaction(9, 2, 60_000, TransactionState.ONGOING, partitions, NOW_MS, NOW_MS + 1)
+    records = [transaction_record("billing", ongoing), transaction_record("billing", None)]
+    assert dumped_states(ottla, tmp_path / "log", "__transaction_state", records) == [
+        (
+            "transactional id billing",
+            f"ongoing, producer 9 epoch 2, timeout 60000 ms, updated at {NOW_MS + 1}, "
+            "partitions: orders-0, orders-1",
+        ),
+        ("transactional id billing", None),
     ]
 
 

@@ -9,8 +9,9 @@ from ottla.coordinator.group_records import (
     read_record,
 )
 from ottla.coordinator.state_log import StateRecord
+from ottla.coordinator.transaction_records import read_transaction
 from ottla.log.inspection.readable import RecordDecoders
-from ottla.model.topics import OFFSETS_TOPIC
+from ottla.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
@@ -47,5 +48,21 @@ def _group_text(value: GroupMetadataValue | None) -> str | None:
     )
 
 
-RECORD_DECODERS: RecordDecoders = {OFFSETS_TOPIC: group_record_text}
+def transaction_text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
+    """ValueError for a stranger's bytes."""
+    if key is None:
+        raise ValueError("a record of transactions has a key")
+    transactional_id, transaction = read_transaction(StateRecord(key, value))
+    name = f"transactional id {transactional_id}"
+    if transaction is None:
+        return name, None
+    partitions = ", ".join(map(str, sorted(transaction.partitions)))
+    return name, (
+        f"{transaction.state.name.lower().replace('_', ' ')}, producer {transaction.producer_id} "
+        f"epoch {transaction.producer_epoch}, timeout {transaction.timeout_ms} ms, "
+        f"updated at {transaction.updated_ms}, partitions: {partitions or 'none'}"
+    )
+
+
+RECORD_DECODERS: RecordDecoders = {OFFSETS_TOPIC: group_record_text, TRANSACTIONS_TOPIC: transaction_text}
 """By topic."""

@@ -56,8 +56,8 @@ def check_segment(
     report = SegmentReport(log_path, base_offset, base_offset)
     stem = log_path.removesuffix(file_names.LOG)
     # Indexes first: what they know is in the log by the time that is opened.
-    offsets = _load_index(files, stem + file_names.OFFSET_INDEX, OffsetIndex, report)
-    times = _load_index(files, stem + file_names.TIME_INDEX, TimeIndex, report)
+    offsets = _load_index(files, stem + file_names.OFFSET_INDEX, OffsetIndex, report, is_growing=is_growing)
+    times = _load_index(files, stem + file_names.TIME_INDEX, TimeIndex, report, is_growing=is_growing)
     offset_check = OffsetIndexCheck(stem + file_names.OFFSET_INDEX, offsets, base_offset)
     time_check = TimeIndexCheck(stem + file_names.TIME_INDEX, times, base_offset)
     handle = files.open(log_path, writable=False)
@@ -93,13 +93,15 @@ def _count(report: SegmentReport, batch: WholeBatch) -> None:
         report.leader_epochs.setdefault(header.leader_epoch, header.base_offset)
 
 
-def _load_index(files: Files, path: str, index_type: type[SparseIndex], report: SegmentReport) -> list[Entry]:
+def _load_index(
+    files: Files, path: str, index_type: type[SparseIndex], report: SegmentReport, *, is_growing: bool
+) -> list[Entry]:
     """Its entries as far as they are in order; a missing index knows nothing."""
     try:
         entries, rest = decode_entries(index_type, files.read_all(path))
     except FileNotFoundError:
         return []
-    for finding in check_order(path, index_type, entries, rest):
+    for finding in check_order(path, index_type, entries, 0 if is_growing else rest):
         report.findings.append(finding)
         assert finding.position is not None
         del entries[finding.position // index_type.ENTRY.size :]
