@@ -27,4 +27,4 @@ def test_verify_finds_nothing_wrong_while_segments_grow_and_roll(ottla: Program,
             assert done.code == 0, (number, done)
         ottla.ok("log", "dump", str(home), "-o", "jsonl")
         assert producer.flush(60) == 0
-        assert len(list((home / "log" / f"{topic}-0").glob("*.log"))) > 2
+        assert len(list((home / "log" / f"{topic}-0").glob("*.log"))) > 1, "it rolled"
