@@ -74,7 +74,7 @@ class Kafka39(_Server):
     """One broker with id 1 on a ZooKeeper, and on a log directory that may have been somebody else's."""
 
     def __init__(
-        self, folder: Path, zookeeper: ZooKeeper, log_directory: Path, settings: Mapping[str, str]
+        self, folder: Path, zookeeper: ZooKeeper | str, log_directory: Path, settings: Mapping[str, str]
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         super().__init__(folder, "kafka.Kafka")
@@ -82,7 +82,7 @@ class Kafka39(_Server):
             "broker.id": "1",
             "listeners": f"PLAINTEXT://{self.address}",
             "log.dirs": str(log_directory),
-            "zookeeper.connect": zookeeper.address,
+            "zookeeper.connect": zookeeper if isinstance(zookeeper, str) else zookeeper.address,
             "offsets.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",

@@ -126,7 +126,7 @@ def _announce(node: CoordinationNode, ready_file: Path) -> None:
     for name, text in (
         ("listens on", f"{address} (ZooKeeper's protocol)"),
         ("keeps data", node.config.data_dir),
-        ("try it", f"ottla zk --server {address} ls /"),
+        ("try it", f"ottla zk ls / --server {address}"),
         ("stop it", "Ctrl-C"),
     ):
         print(f"  {styled(f'{name:<10}', 'dim')}  {text}")
