@@ -7,6 +7,7 @@ from ottla.coordination.operations import Operation
 from ottla.coordination.txn_log import TxnLog
 from ottla.coordination.txns import Txn
 from ottla.coordination.znodes import Tree
+from ottla.log import ballast
 
 DIRECTORY = "/coordination"
 
@@ -51,7 +52,8 @@ def tree_after(history: list[Txn], zxid: int) -> Tree:
 
 
 def file_names(files: SimulatedFiles) -> list[str]:
-    return [name for name, _ in files.list_directory(DIRECTORY)]
+    """Of logs and snapshots, finished or not."""
+    return [name for name, _ in files.list_directory(DIRECTORY) if name != ballast.FILE_NAME]
 
 
 def overwrite(files: SimulatedFiles, name: str, data: bytes) -> None:

@@ -172,7 +172,11 @@ class SimulatedFile:
 
     def reserve(self, size: int) -> None:
         self._step("reserve")
-        if size > len(self._inode.content):
+        wanted = size - len(self._inode.content)
+        if wanted > 0:
+            if (taken := self._files.take_space(wanted)) < wanted:
+                self._files.give_space(taken)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.name)
             self._inode.change(_Truncate(size))
 
     def sync(self) -> None:

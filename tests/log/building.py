@@ -19,6 +19,7 @@ NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = TopicId(bytes(range(16)))
 CLUSTER_ID = "Some-cluster-id-of-22c"
+BALLAST_BYTES = 64 * 1024  # simulated disks copy it at every power cut
 
 
 def config(**changes: Any) -> TopicConfig:
@@ -61,7 +62,14 @@ def open_directory(
 ) -> LogDirectory:
     used = topic or config()
     return LogDirectory(
-        path, files, cluster_id=CLUSTER_ID, node_id=1, config_of=lambda _: used, now_ms=now_ms, **options
+        path,
+        files,
+        cluster_id=CLUSTER_ID,
+        node_id=1,
+        config_of=lambda _: used,
+        now_ms=now_ms,
+        ballast_bytes=BALLAST_BYTES,
+        **options,
     )
 
 
@@ -98,6 +106,12 @@ def records_in(data: bytes) -> list[Record]:
         records += records_of(data[position : position + size])
         position += size
     return records
+
+
+def regain_room(log: PartitionLog) -> None:
+    """What housekeeping does when the disk is not full any more."""
+    assert log._storage.ballast.is_spent
+    assert log._storage.ballast.maybe_lay_by()
 
 
 def read_all(log: PartitionLog, *, offset: int | None = None, bytes_max: int = 1 << 20) -> list[Record]:

@@ -8,6 +8,7 @@ import pytest
 
 from faults.power_cut import SimulatedFiles
 from ottla.log import checkpoints, file_names
+from ottla.log.ballast import Ballast
 from ottla.log.checkpoint_writes import CheckpointWriter
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicId, TopicPartition, parse_topic_id
@@ -60,7 +61,7 @@ def test_names_are_kafkas() -> None:
 
 def test_older_content_never_replaces_newer() -> None:
     files = SimulatedFiles()
-    writer = CheckpointWriter(files)
+    writer = CheckpointWriter(files, Ballast(files, "/"))
     old = writer.begin([("/a", b"old"), ("/b", b"old")])
     new = writer.begin([("/a", b"new")])
     new.run()

@@ -20,7 +20,7 @@ from log.building import (
     read_all,
     sync,
 )
-from ottla.log.directory import LogDirectory
+from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.directory_properties import WrongDirectory, read_cluster_id
 from ottla.log.files import DirectoryLocked, SystemFiles
 from ottla.model.errors import CorruptData
@@ -191,12 +191,23 @@ def test_a_damaged_checkpoint_stops_the_start_and_frees_the_lock() -> None:
     open_directory(files, "/disk").close()
 
 
-def test_a_full_disk_at_the_stop_costs_only_the_marker() -> None:
+def test_a_full_disk_at_the_stop_is_what_the_ballast_is_for() -> None:
     files = SimulatedFiles()
     directory, log = new_log(files, "/disk")
     append(log, [b"x"])
     files.capacity_bytes = 0
     directory.close()
+    assert open_directory(files, "/disk").was_clean
+
+
+def test_a_full_disk_that_even_the_ballast_does_not_help_costs_only_the_marker() -> None:
+    files = SimulatedFiles()
+    directory, log = new_log(files, "/disk")
+    append(log, [b"x"])
+    files.remove("/disk/.ottla_ballast")  # somebody else was faster
+    files.capacity_bytes = 0
+    with pytest.raises(NotStoppedCleanly, match="No space left"):
+        directory.close()
     files.capacity_bytes = None
     directory = open_directory(files, "/disk")
     assert not directory.was_clean

@@ -19,6 +19,7 @@ from log.building import (
     produced,
     read_all,
     records_in,
+    regain_room,
     sync,
 )
 from ottla.log.files import SystemFiles
@@ -87,6 +88,7 @@ def test_a_full_disk_refuses_and_loses_nothing(files: SimulatedFiles) -> None:
     assert (log.log_end_offset, log.size_bytes) == (1, size)
     assert len(read_all(log)) == 1
     files.capacity_bytes = None
+    regain_room(log)
     assert log.producers.check(produced(1, 0, 1).header) is None, "what was refused may come again"
     assert log.append([produced(1, 0, 1)], 0, NOW_MS).first_offset == 1
     sync(log)
@@ -104,6 +106,7 @@ def test_a_full_disk_refuses_a_new_epoch_and_stops_no_round(files: SimulatedFile
         append(log, [b"y"], epoch=2)
     assert log.epochs.latest == 1
     files.capacity_bytes = None
+    regain_room(log)
     append(log, [b"y"], epoch=2)
     assert log.epochs.entries() == ((2, 1),)
 
@@ -130,6 +133,9 @@ def test_a_full_disk_while_rolling_leaves_the_log_usable(files: SimulatedFiles) 
         files.fail(operation, errno.ENOSPC)
         with pytest.raises(OSError, match="No space"):
             append(log, [b"y" * 100])
+        with pytest.raises(OSError, match="the disk is full; make room"):
+            append(log, [b"y" * 100])
+        regain_room(log)
     assert append(log, [b"y" * 100]) == 2
     assert len(log.segments) == 2
     assert [record.value[:1] for record in read_all(log)] == [b"x", b"x", b"y"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from faults.power_cut import SimulatedFiles
 from log.building import NOW_MS, PARTITION, append, config, new_log, open_directory, read_all, sync
 from ottla.log.directory import LogDirectory
+from ottla.log.files import SystemFiles
 from ottla.log.partition_log import PartitionLog
 
 DAY_MS = 86_400_000
@@ -120,3 +124,22 @@ def test_a_start_within_a_segment_keeps_the_segment() -> None:
     log = directory.logs[PARTITION]
     assert [record.offset for record in read_all(log)] == [2]
     assert log.epochs.entries() == ((0, 2),)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are looked up in /proc")
+def test_the_space_of_dropped_segments_is_given_back(tmp_path: Path) -> None:
+    """A file that is removed but open keeps its blocks."""
+    directory, log = new_log(SystemFiles(), str(tmp_path / "disk"), config(segment_bytes=2_000))
+    for _ in range(10):
+        append(log, [b"x" * 900])
+    sync(log)
+    log.delete_records(9)
+    directory.begin_checkpoint().run()
+    removal = directory.take_due_deletions(NOW_MS)
+    assert removal is None
+    removal = directory.take_due_deletions(NOW_MS + log.config.file_delete_delay_ms)
+    assert removal is not None
+    removal.run()
+    links = [os.readlink(entry) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()]
+    assert not [link for link in links if link.endswith("(deleted)") and str(tmp_path) in link]
+    directory.abandon()

@@ -170,7 +170,9 @@ def test_a_full_disk_refuses_the_write_and_takes_the_next(tmp_path: Path) -> Non
         answer = produce(client, topic, batch_of(b"lost"))
         assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert "the disk is sick" in (answer.error_message or "")
+        assert running.on_owner(running.broker._directories.by_emptiness)[0].ballast.is_spent
         disk.failing.clear()
+        running.on_owner(running.broker._housekeeping._tick)
         assert append(client, topic, b"after") == 1
         assert values_from(client, topic) == [b"before", b"after"]
 

@@ -32,6 +32,6 @@ def test_a_damaged_segment_is_an_error_of_its_partition_only(tmp_path: Path) -> 
         assert told(both.responses)[0].error_code == ErrorCode.NONE
         assert values_from(client, healthy) == [b"fine"]
         list_offset(client, damaged, 1)  # looks into the file; the connection survives
-        running.on_owner(running.broker._housekeeping._run)
+        running.on_owner(running.broker._housekeeping._retain_all)
         append(client, healthy, b"still")
         assert values_from(client, healthy) == [b"fine", b"still"]

@@ -32,12 +32,18 @@ from ottla.protocol.messages.delete_records import (
 from wire import WireClient
 
 NEVER = str(2**63 - 1)
+INTERVALS = (
+    "log.retention.check.interval.ms",
+    "log.flush.offset.checkpoint.interval.ms",
+    "log.flush.start.offset.checkpoint.interval.ms",
+    "producer.id.expiration.check.interval.ms",
+)
 
 
 @pytest.fixture
 def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[InProcessBroker]:
-    monkeypatch.setattr(housekeeping, "_PERIOD_MS", 20)
-    with running_broker(tmp_path) as running:
+    monkeypatch.setattr(housekeeping, "_TICK_MS", 20)
+    with running_broker(tmp_path, dict.fromkeys(INTERVALS, "20")) as running:
         yield running
 
 

@@ -47,7 +47,7 @@ from ottla.controller.znode_formats import (
     topic_config_path,
 )
 from ottla.coordination.client import Coordination
-from ottla.coordination.operations import Check, Delete, Multi, Result, Step, StepResult, multi_bytes
+from ottla.coordination.operations import Check, Code, Delete, Multi, Result, Step, StepResult, multi_bytes
 from ottla.model.clock import Clock
 from ottla.model.configs import BrokerConfig
 from ottla.model.errors import ErrorCode, Refused
@@ -65,6 +65,8 @@ _NOTICE_LIFE_MS = 15 * 60 * 1000
 """How long Kafka keeps a notice of changed settings for brokers that were away."""
 
 _NOTICES_REMOVED_AT_ONCE = 100
+
+_NO_ROOM = "the disk of ottla.coordination.dir is full; make room there, then try again"
 
 P = TypeVar("P", bound=Plan)
 
@@ -318,6 +320,8 @@ class Controller:
             if result.ok:
                 self._apply(plan, result.steps[len(fence) :])
                 done(plan)
+            elif result.code is Code.SYSTEM_ERROR:
+                done(Refused(ErrorCode.KAFKA_STORAGE_ERROR, _NO_ROOM))
             elif fence and result.failed_step == 0:
                 done(Refused(ErrorCode.NOT_CONTROLLER, "another controller has taken over; ask it"))
             elif decisions < _DECISIONS_MAX:

@@ -136,6 +136,7 @@ class LocalCoordination:
         self.watches = Watches()
         # The newest transaction that is durable and whose events have left: what a client may know of.
         self.answered_zxid = self.tree.last_zxid
+        self.is_blocked = False  # the disk is full: the round under way waits for room, changes are refused
         self._clock = clock
         self._waiting: deque[_Waiting] = deque()
         self._unanswered: dict[str, int] = {}  # nodes changed by transactions behind that one, and the newest
@@ -153,6 +154,9 @@ class LocalCoordination:
         requester: Requester | None = None,
     ) -> None:
         tree = self.tree
+        if self.is_blocked and not isinstance(operation, CloseSession):
+            self._refuse(done, requester)
+            return
         txn, result = tree.decide(operation, session_id, self._clock.wall_ms(), identities)
         fired: Sequence[Fired] = ()
         changed: Sequence[str] = ()
@@ -232,6 +236,7 @@ class LocalCoordination:
 
     def finish_sync(self, ticket: SyncTicket) -> None:
         """After `ticket.run()` returned: watch events and answers leave, in order."""
+        self.is_blocked = False
         self._log.finish_sync(ticket)
         self._answer()
 
@@ -245,6 +250,22 @@ class LocalCoordination:
         """Durable, answered, closed. The round under way, if any, must have been finished."""
         self._log.close()
         self._answer()
+
+    @property
+    def is_short_of_room(self) -> bool:
+        """The disk was full, and there was no room to be ready for the next time."""
+        return self._log.ballast.is_spent
+
+    def maybe_regain_room(self) -> None:
+        self._log.ballast.maybe_lay_by()
+
+    def _refuse(self, done: Done, requester: Requester | None) -> None:
+        refused = Result(Code.SYSTEM_ERROR, self.answered_zxid, ())
+        if requester is None or not requester.waiting:
+            done(refused)
+        else:
+            requester.waiting += 1
+            self._waiting.append(_Waiting(self.tree.last_zxid, done, refused, (), requester))
 
     def _answer(self) -> None:
         waiting, unanswered, durable_zxid = self._waiting, self._unanswered, self._log.durable_zxid

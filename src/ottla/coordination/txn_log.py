@@ -12,6 +12,7 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ottla.coordination.frames import LOG_MAGIC, Header, encode_frame, encode_header
 from ottla.coordination.recovery import (
@@ -24,8 +25,10 @@ from ottla.coordination.recovery import (
 from ottla.coordination.snapshots import SnapshotWriter
 from ottla.coordination.txns import Txn, encode_txn
 from ottla.coordination.znodes import Tree
+from ottla.log.ballast import Ballast
+from ottla.log.disk_errors import is_full_disk
 from ottla.log.files import FileHandle, Files
-from ottla.model.limits import MIB
+from ottla.model.limits import KIB, MIB
 
 SNAPSHOT_LOG_BYTES = 4 * MIB
 """Log that may pile up before a snapshot (more when the tree is larger): a start reads all of it."""
@@ -34,16 +37,31 @@ SNAPSHOTS_KEPT = 2
 """The newest, and the one before it with the logs since, in case the newest turns out damaged."""
 
 
-@dataclass(slots=True, frozen=True)
+BALLAST_BYTES = 256 * KIB
+"""Some hundred changes: on a full disk topics can still be deleted, or their retention shortened."""
+
+T = TypeVar("T")
+
+
+class NoRoom(OSError):
+    """The disk is full. Nothing of the step was written, and the round can go on where it is when there is
+    room.
+    """
+
+
+@dataclass(slots=True, eq=False)
 class SyncTicket:
-    """One round: everything appended before it is durable when `run` returns. OSError stops the broker."""
+    """One round: everything appended before it is durable when `run` returns. An OSError other than NoRoom
+    stops the broker.
+    """
 
     zxid: int  # newest transaction of the round
-    steps: tuple[Callable[[], None], ...]
+    steps: list[Callable[[], None]]  # that are still to be done
 
     def run(self) -> None:
-        for step in self.steps:
-            step()
+        while self.steps:
+            self.steps[0]()
+            del self.steps[0]
 
 
 class TxnLog:
@@ -68,6 +86,7 @@ class TxnLog:
         self._snapshot: SnapshotWriter | None = None
         self._snapshot_handle: FileHandle | None = None
         self._under_way: SyncTicket | None = None
+        self.ballast = Ballast(files, directory, BALLAST_BYTES)
 
     def append(self, txn: Txn) -> None:
         """Take a transaction that was just applied to the tree; the next round makes it durable."""
@@ -90,7 +109,7 @@ class TxnLog:
             steps.append(self._snapshot_step(self._snapshot))
         if not steps:
             return None
-        self._under_way = SyncTicket(self.tree.last_zxid, tuple(steps))
+        self._under_way = SyncTicket(self.tree.last_zxid, steps)
         return self._under_way
 
     def finish_sync(self, ticket: SyncTicket) -> None:
@@ -99,8 +118,12 @@ class TxnLog:
         self.durable_zxid = ticket.zxid
 
     def close(self) -> None:
-        """Everything appended is durable. The round under way, if any, must have been finished."""
-        assert self._under_way is None
+        """Everything appended is durable. The round under way, if any, must have been finished; only one that
+        found the disk full is tried a last time.
+        """
+        if self._under_way is not None:
+            self._under_way.run()
+            self.finish_sync(self._under_way)
         if self._snapshot is not None:
             self._snapshot.abandon()
             self._snapshot = None
@@ -120,14 +143,14 @@ class TxnLog:
             self._handle = None
         if self._handle is not None:
             handle = self._handle
-            return lambda: _append_durably(handle, frames)
+            return lambda: self._append_durably(handle, frames)
         first_zxid = self.durable_zxid + 1
         self._logs.append(first_zxid)
 
         def begin_log() -> None:
             header = encode_header(LOG_MAGIC, Header(first_zxid, self._tag))
-            self._handle = self._files.create(self._path(log_name(first_zxid)))
-            _append_durably(self._handle, [header, *frames])
+            self._handle = self._make_fit(lambda: self._files.create_anew(self._path(log_name(first_zxid))))
+            self._append_durably(self._handle, [header, *frames])
             self._files.sync_directory(self._directory)
 
         return begin_log
@@ -162,9 +185,9 @@ class TxnLog:
 
     def _write_snapshot(self, path: str, chunk: bytes) -> None:
         if self._snapshot_handle is None:
-            self._snapshot_handle = self._files.create(path + TEMPORARY_SUFFIX)
+            self._snapshot_handle = self._make_fit(lambda: self._files.create_anew(path + TEMPORARY_SUFFIX))
         # Synced slice by slice, so that no round has to wait for the whole file at the end.
-        _append_durably(self._snapshot_handle, [chunk])
+        self._append_durably(self._snapshot_handle, [chunk])
 
     def _take_obsolete(self) -> list[str]:
         """Names of the files that no recovery will need once the newest snapshot is in place."""
@@ -177,10 +200,17 @@ class TxnLog:
             names.append(log_name(self._logs.pop(0)))
         return names
 
+    def _append_durably(self, handle: FileHandle, chunks: list[bytes]) -> None:
+        self._make_fit(lambda: handle.append(chunks))
+        handle.sync()
+
+    def _make_fit(self, action: Callable[[], T]) -> T:
+        try:
+            return self.ballast.help(action)
+        except OSError as error:
+            if is_full_disk(error):
+                raise NoRoom(error.errno, error.strerror, error.filename) from error
+            raise
+
     def _path(self, name: str) -> str:
         return os.path.join(self._directory, name)
-
-
-def _append_durably(handle: FileHandle, chunks: list[bytes]) -> None:
-    handle.append(chunks)
-    handle.sync()

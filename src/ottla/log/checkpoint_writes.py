@@ -7,7 +7,9 @@ the one lock of this room is for: both write the same file.
 from __future__ import annotations
 
 import threading
+from functools import partial
 
+from ottla.log.ballast import Ballast
 from ottla.log.files import Files
 
 
@@ -28,8 +30,9 @@ class CheckpointWrites:
 
 
 class CheckpointWriter:
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, ballast: Ballast) -> None:
         self._files = files
+        self._ballast = ballast  # retention frees space only after a checkpoint
         self._lock = threading.Lock()
         self._begun = 0  # numbers the contents in the order they were made
         self._written: dict[str, int] = {}  # by path: which content it holds
@@ -42,5 +45,5 @@ class CheckpointWriter:
         with self._lock:
             for path, data in writes:
                 if self._written.get(path, 0) < number:
-                    self._files.write_atomically(path, data)
+                    self._ballast.help(partial(self._files.write_atomically, path, data))
                     self._written[path] = number

@@ -46,8 +46,8 @@ class LogDirectories:
             raise problem
 
     def by_emptiness(self) -> list[LogDirectory]:
-        """Where a new partition goes: the one with the fewest first."""
-        return sorted(self._working, key=lambda directory: len(directory.logs))
+        """Where a new partition goes: the one with the fewest first, one on a full disk last."""
+        return sorted(self._working, key=lambda directory: (directory.ballast.is_spent, len(directory.logs)))
 
     def fail(self, directory: LogDirectory, error: BaseException) -> None:
         """It is not touched any more."""

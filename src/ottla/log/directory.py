@@ -11,8 +11,10 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from ottla.log import checkpoints, file_names
+from ottla.log.ballast import BALLAST_BYTES, Ballast
 from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites
 from ottla.log.deletions import Deletions, Removal
 from ottla.log.directory_properties import claim_directory
@@ -22,6 +24,7 @@ from ottla.log.loading import Hints, create_log, open_log
 from ottla.log.log_state import Storage
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
 from ottla.log.partition_log import PartitionLog
+from ottla.model.config_types import LONG_MAX
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicId, TopicPartition
@@ -29,6 +32,10 @@ from ottla.model.topics import TopicId, TopicPartition
 _log = logging.getLogger(__name__)
 
 LOCK = ".lock"
+
+
+class NotStoppedCleanly(Exception):
+    """The files could not be completed. Nothing is lost; the next start has to recover."""
 
 
 class LogDirectory:
@@ -42,6 +49,7 @@ class LogDirectory:
         config_of: Callable[[str], TopicConfig],
         now_ms: int,
         open_files_max: int = OPEN_FILES_MAX,
+        ballast_bytes: int = BALLAST_BYTES,
     ) -> None:
         """Lock and load. DirectoryLocked, WrongDirectory: the broker must not start on it."""
         self.path = os.path.abspath(path)
@@ -54,10 +62,14 @@ class LogDirectory:
         try:
             self.properties = claim_directory(files, self.path, cluster_id, node_id)
             self._deletions = Deletions(files)
+            self.ballast = Ballast(files, self.path, ballast_bytes)
             self._storage = Storage(
-                OpenFiles(files, open_files_max), self._deletions, files.filesystem_sync(self.path)
+                OpenFiles(files, open_files_max),
+                self._deletions,
+                self.ballast,
+                files.filesystem_sync(self.path),
             )
-            self._checkpoints = CheckpointWriter(files)
+            self._checkpoints = CheckpointWriter(files, self.ballast)
             # The last checkpoint begun, with the log starts in it, until it is written and acted on.
             self._unsettled: tuple[CheckpointWrites, dict[TopicPartition, int]] | None = None
             self.was_clean = self._take_clean_marker()
@@ -97,7 +109,7 @@ class LogDirectory:
                 _log.warning("%s is no partition's directory and is left alone", self._file(name))
                 continue
             try:
-                self._load_one(partition, config_of(partition.topic), now_ms)
+                self.ballast.help(partial(self._load_one, partition, config_of(partition.topic), now_ms))
             except (CorruptData, OSError) as error:
                 _log.error("%s stays offline: %s", partition, error)
                 self.failed[partition] = error
@@ -151,6 +163,7 @@ class LogDirectory:
         if partition in self._recovery_points or partition in self._log_starts:
             # Left from a deleted topic of that name; a crash must not measure the new log by it.
             self.begin_checkpoint().run()
+        self.ballast.check()
         directory = self._file(str(partition))
         if self._files.exists(directory):
             self._files.remove_tree(directory)  # what a creation that failed has left
@@ -159,7 +172,8 @@ class LogDirectory:
             metadata = self._storage.pool.existing(os.path.join(directory, checkpoints.PARTITION_METADATA))
             self._files.write_new(metadata.path, checkpoints.encode_partition_metadata(topic_id)).close()
             log = create_log(self._storage, directory, partition, config, metadata, now_ms)
-        except OSError:
+        except OSError as error:
+            self.ballast.note(error)
             with contextlib.suppress(OSError):
                 self._files.remove_tree(directory)
             raise
@@ -219,33 +233,54 @@ class LogDirectory:
             self._checkpoints.begin(writes).run()
 
     def take_due_deletions(self, now_ms: int) -> Removal | None:
-        """What was renamed long enough ago; the caller runs the removal, best in a worker thread."""
+        """What was renamed long enough ago, on a full disk all of it; the caller runs the removal, best in a
+        worker thread.
+        """
         self.drop_expired(now_ms)
-        return self._deletions.take_due(now_ms)
+        return self._deletions.take_due(LONG_MAX if self.ballast.is_spent else now_ms)
 
     # -- checkpoints ---------------------------------------------------------------------------------------
 
     def begin_checkpoint(
         self, high_watermarks: Mapping[TopicPartition, int] | None = None
     ) -> CheckpointWrites:
-        """The checkpoint files as of now, for a worker to write. Only what is synced enters them."""
+        """All checkpoint files as of now, for a worker to write."""
+        begun = self._checkpoints.begin(
+            [*self._recovery_point_writes(high_watermarks), *self._log_start_writes()]
+        )
+        self._unsettled = (begun, dict(self._log_starts))
+        return begun
+
+    def begin_recovery_checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> CheckpointWrites:
+        """From where a start after a crash has to look."""
+        return self._checkpoints.begin(self._recovery_point_writes(high_watermarks))
+
+    def begin_log_start_checkpoint(self) -> CheckpointWrites:
+        """Where the logs begin; when it is written, `drop_expired` drops what lies before."""
+        begun = self._checkpoints.begin(self._log_start_writes())
+        self._unsettled = (begun, dict(self._log_starts))
+        return begun
+
+    def _recovery_point_writes(
+        self, high_watermarks: Mapping[TopicPartition, int] | None
+    ) -> list[tuple[str, bytes]]:
+        """Only what is synced enters them."""
         self._recovery_points = self._of_failed(self._recovery_points)
-        self._log_starts = self._of_failed(self._log_starts)
         for partition, log in self.logs.items():
             log.maybe_snapshot()
             if log.recovery_point > 0:
                 self._recovery_points[partition] = log.recovery_point
-            if log.log_start_offset > 0:
-                self._log_starts[partition] = log.log_start_offset
-        writes = [
-            self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points),
-            self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts),
-        ]
+        writes = [self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]
         if high_watermarks is not None:
             writes.append(self._encoded(checkpoints.HIGH_WATERMARKS, high_watermarks))
-        begun = self._checkpoints.begin(writes)
-        self._unsettled = (begun, dict(self._log_starts))
-        return begun
+        return writes
+
+    def _log_start_writes(self) -> list[tuple[str, bytes]]:
+        self._log_starts = self._of_failed(self._log_starts)
+        for partition, log in self.logs.items():
+            if log.log_start_offset > 0:
+                self._log_starts[partition] = log.log_start_offset
+        return [self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts)]
 
     def drop_expired(self, now_ms: int) -> None:
         """Once the last checkpoint was written, the segments before the starts it holds can go."""
@@ -277,32 +312,39 @@ class LogDirectory:
     def close(self, high_watermarks: Mapping[TopicPartition, int] | None = None) -> None:
         """Stop cleanly: complete and sync everything, then leave the marker. No round may be under way.
 
-        A full disk costs the marker and nothing else: the next start recovers. A failed sync is raised.
+        A disk so full that the ballast does not help costs the marker and nothing else: NotStoppedCleanly is
+        raised, and the next start recovers. A failed sync is raised as it is.
         """
         try:
-            is_complete = self._complete_logs()
+            problem = self._complete_logs()
             self._sync()
-            if is_complete:
-                self._write_marker(high_watermarks)
+            if problem is None:
+                problem = self._write_marker(high_watermarks)
+            if problem is not None:
+                raise NotStoppedCleanly(f"{self.path}: {problem}") from problem
         finally:
             self.abandon()
 
-    def _complete_logs(self) -> bool:
+    def _complete_logs(self) -> OSError | None:
         try:
             for log in self.logs.values():
-                log.prepare_close()
+                self.ballast.help(log.prepare_close)
         except OSError as error:
-            _log.error("%s is not stopped cleanly, the next start has to recover it: %s", self.path, error)
-            return False
-        return not self.failed
+            return error
+        return None
 
-    def _write_marker(self, high_watermarks: Mapping[TopicPartition, int] | None) -> None:
+    def _write_marker(self, high_watermarks: Mapping[TopicPartition, int] | None) -> OSError | None:
+        if self.failed:
+            return None  # they are not complete; the next start looks at all of them
+        marker = self._file(checkpoints.CLEAN_SHUTDOWN)
         try:
             self.begin_checkpoint(high_watermarks).run()
-            marker = self._file(checkpoints.CLEAN_SHUTDOWN)
-            self._files.write_atomically(marker, checkpoints.encode_clean_shutdown())
+            self.ballast.help(
+                lambda: self._files.write_atomically(marker, checkpoints.encode_clean_shutdown())
+            )
         except OSError as error:
-            _log.error("%s is not stopped cleanly, the next start has to recover it: %s", self.path, error)
+            return error
+        return None
 
     def abandon(self) -> None:
         """Let go of everything without completing it: the next start recovers."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ottla.log.ballast import Ballast
 from ottla.log.deletions import Deletions
 from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.leader_epochs import LeaderEpochs
@@ -20,6 +21,7 @@ class Storage(NamedTuple):
 
     pool: OpenFiles
     deletions: Deletions
+    ballast: Ballast  # while it is spent nothing may be appended
     filesystem_sync: FilesystemSync | None  # syncs all files of the logs at once, where that is possible
 
 

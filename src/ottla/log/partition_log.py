@@ -127,23 +127,29 @@ class PartitionLog:
         if size > self._segment_bytes and len(batches) > 1:
             return self._append_in_parts(batches, leader_epoch, now_ms)
 
-        if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch, first_offset)
-        segment = self._segments.active
-        if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
-            segment = self.roll(now_ms)
-        if producing and batches[0].header.is_control:
-            self._note_abort(segment, batches, first_offset)
-        segment.append(
-            chunks,
-            size,
-            first_offset,
-            first_offset + batches[0].header.last_offset_delta,
-            offset - 1,
-            max_timestamp,
-            max_timestamp_offset,
-            self._index_interval_bytes,
-        )
+        ballast = self._storage.ballast
+        ballast.check()
+        try:
+            if leader_epoch > self.epochs.latest:
+                self._begin_epoch(leader_epoch, first_offset)
+            segment = self._segments.active
+            if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
+                segment = self.roll(now_ms)
+            if producing and batches[0].header.is_control:
+                self._note_abort(segment, batches, first_offset)
+            segment.append(
+                chunks,
+                size,
+                first_offset,
+                first_offset + batches[0].header.last_offset_delta,
+                offset - 1,
+                max_timestamp,
+                max_timestamp_offset,
+                self._index_interval_bytes,
+            )
+        except OSError as error:
+            ballast.note(error)
+            raise
         if producing:
             self._apply_producers(batches, first_offset, append_time)
         self.log_end_offset = self.producers.end_offset = offset

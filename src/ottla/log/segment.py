@@ -332,7 +332,11 @@ def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
 
 
 def rename_deleted(files: Files, segment: Segment) -> list[str]:
-    """Take the segment's files out of the log's sight; returns the paths that remain to be removed."""
+    """Take the segment's files out of the log's sight; returns the paths that remain to be removed.
+
+    Their handles are let go, or the disk would not get the space back when they are removed.
+    """
+    segment.release()
     renamed = []
     for suffix in file_names.SEGMENT_SUFFIXES:
         path = segment.path_stem + suffix

@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 
 from ottla.controller.changes import BrokerConfigChanged, Change
 from ottla.controller.controller import Controller
@@ -17,7 +18,7 @@ from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.znode_formats import EndPoint
 from ottla.coordination.client import LocalCoordination
 from ottla.log.directories import LogDirectories
-from ottla.log.directory import LogDirectory
+from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.files import Files, Lock, SystemFiles
 from ottla.model.clock import Clock, SystemClock
 from ottla.model.configs import ConfigSource
@@ -108,7 +109,7 @@ class Broker:
         )
         self._await(self._controller.start)
         self._rounds = SyncRounds(
-            CoordinationRounds(self._coordination, self._coordination_syncer, self._fail),
+            CoordinationRounds(self._coordination, self._coordination_syncer, self._reactor, self._fail),
             self.partitions,
             self._syncer,
             self.clock,
@@ -239,7 +240,7 @@ class Broker:
             self._hosting,
             self.partitions,
             self._directories,
-            self._rounds.flusher,
+            self._rounds,
             self._syncer,
             self._reader,
         )
@@ -307,10 +308,7 @@ class Broker:
         finally:
             self._abandon()
         if self._failure is not None:
-            raise BrokerFailed(
-                f"the disk did not take what was written ({self._failure}); check it, then start again: "
-                "everything that was acknowledged is there"
-            ) from self._failure
+            raise BrokerFailed(_ending(self._failure)) from self._failure
 
     def ask_to_stop(self) -> None:
         """From a signal handler or another thread; once is enough."""
@@ -337,14 +335,19 @@ class Broker:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
         for workers in (self._syncer, self._coordination_syncer, self._reader):
             workers.stop()
-        try:
-            for directory in self._directories:
-                directory.close(self._hosting.high_watermarks(directory))
-            self._coordination.close()
-        except OSError as error:
-            self._fail(error)
-        else:
+        for directory in self._directories:
+            self._close_one(partial(directory.close, self._hosting.high_watermarks(directory)))
+        self._close_one(self._coordination.close)
+        if self._failure is None:
             log.info("broker %d has stopped; everything is on the disk", self.settings.node_id)
+
+    def _close_one(self, close: Callable[[], None]) -> None:
+        """What one of them cannot complete keeps none of the others from it."""
+        try:
+            close()
+        except (OSError, NotStoppedCleanly) as error:
+            log.critical("not stopped cleanly: %s", error)
+            self._failure = self._failure or error
 
     def _abandon(self) -> None:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""
@@ -357,6 +360,18 @@ class Broker:
             directory.abandon()
         if self._lock is not None:
             self._lock.release()
+
+
+def _ending(failure: BaseException) -> str:
+    if isinstance(failure, NotStoppedCleanly):
+        return (
+            f"not stopped cleanly ({failure}); make room, then start again: everything that was acknowledged "
+            "is there, and is checked first"
+        )
+    return (
+        f"the disk did not take what was written ({failure}); check it, then start again: everything that "
+        "was acknowledged is there"
+    )
 
 
 def _socket_options(settings: BrokerSettings) -> SocketOptions:

@@ -57,7 +57,7 @@ class CoordinationNode:
         self._lock = self._files.lock(os.path.join(directory, LOCK))
         self._coordination = LocalCoordination(self._files, directory, self.clock)
         self._coordination.sync()
-        self._rounds = CoordinationRounds(self._coordination, self._syncer, self._fail)
+        self._rounds = CoordinationRounds(self._coordination, self._syncer, self._reactor, self._fail)
         self._reactor.turn_hooks.append(self._rounds.start)
         port = ZooKeeperPort(self.config, self._coordination, self._reactor, self.metrics)
         try:

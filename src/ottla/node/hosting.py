@@ -24,6 +24,7 @@ from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
+from ottla.model.config_types import LONG_MAX
 from ottla.model.configs import BrokerConfig, TopicConfig, stored_topic_config
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
@@ -46,7 +47,9 @@ class Hosting:
         parking: Parking,
         clock: Clock,
     ) -> None:
-        self.changed_since_checkpoint = False
+        self.ends_moved = 0  # counts appends and new log starts, for who writes checkpoints
+        self.starts_moved = 0
+        self.awaiting_flush: set[PartitionLog] = set()  # written to since their last sync, under flush.ms
         self._controller = controller
         self._partitions = partitions
         self._directories = directories
@@ -157,6 +160,8 @@ class Hosting:
                 partition.advance()
                 if partition.log.durable:
                     self._flusher.mark_dirty(partition.log)  # what was written before it was
+                elif config.flush_ms < LONG_MAX:
+                    self.awaiting_flush.add(partition.log)
 
     # -- logs ------------------------------------------------------------------------------------------------
 
@@ -256,11 +261,13 @@ class Hosting:
     def _signalled(self, partition: Partition, event: Event) -> None:
         self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
         if event is Event.LOG_START:
-            self.changed_since_checkpoint = True
+            self.starts_moved += 1
         elif event is Event.LOG_END:
-            self.changed_since_checkpoint = True
+            self.ends_moved += 1
             if partition.log.durable or partition.log.sync_is_due(self._clock.monotonic_ms()):
                 self._flusher.mark_dirty(partition.log)
+            elif partition.config.flush_ms < LONG_MAX:
+                self.awaiting_flush.add(partition.log)
         elif event is Event.STORAGE_FAILURE:
             self._take_offline(partition)
 

@@ -37,6 +37,7 @@ class SyncRounds:
         self._clock = clock
         self._fail = fail
         self._fail_directory = fail_directory  # by its path
+        self.completed = 0  # rounds of the logs
         self._logs_idle = threading.Event()  # set while no round of the logs is running
         self._logs_idle.set()
         self._time = metrics.histogram("log.sync_round.time")
@@ -72,6 +73,7 @@ class SyncRounds:
                 self._fail(error)
                 return
             self._time.observe_us(self._clock.monotonic_us() - began_us)
+            self.completed += 1
             for synced in self.flusher.finish(sync_round):
                 partition = self._partitions.of_log(synced)
                 if partition is not None:
