@@ -30,6 +30,9 @@ class Peer:
 
     def call(self, api: apis.Api, version: int, message: Message) -> Any:
         self.send(api, version, message)
+        return self.receive(api, version)
+
+    def receive(self, api: apis.Api, version: int) -> Any:
         (size,) = struct.unpack(">i", self._read(4))
         return decode_response(api, version, self._read(size))[1]
 

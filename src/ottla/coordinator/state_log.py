@@ -5,6 +5,7 @@ The hosting of such a state (its internal topic, loading, appending, waiting for
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from ottla.model.offsets import NO_PRODUCER_ID
@@ -40,6 +41,7 @@ class StateMachine(Protocol):
         ...
 
 
+@lru_cache(maxsize=10_000)
 def partition_for(key: str, count: int) -> int:
     """The partition of an internal topic with `count` partitions that a group or transactional id belongs to.
 

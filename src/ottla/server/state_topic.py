@@ -52,6 +52,7 @@ class StateTopic(Generic[M]):
         load_bytes: int,
     ) -> None:
         self.services = services
+        self.name = spec().name
         self.codec = codec  # of what is appended
         self.commit_timeout_ms = commit_timeout_ms
         self.partitions: dict[int, StatePartition[M]] = {}  # that this broker leads, loaded or loading
@@ -60,10 +61,6 @@ class StateTopic(Generic[M]):
         self._load_bytes = load_bytes
         self._dirty: list[StatePartition[M]] = []  # to be flushed at the end of this turn
         self._awaiting_topic: list[Done] = []
-
-    @property
-    def name(self) -> str:
-        return self._spec().name
 
     @property
     def _image(self) -> TopicImage | None:

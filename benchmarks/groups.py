@@ -1,0 +1,216 @@
+"""What groups cost: commits and joins per second, and a thousand groups that only say that they live.
+
+    python benchmarks/groups.py [--seconds 5] [--connections 50] [--groups 1000] [--other host:port]
+
+Commits are of one partition each, one under way per connection, answered when the disk has them. A join is a
+whole generation: two joins (KIP-394) and a sync. With `--other` the same is asked of another broker in the
+same run, such as Apache Kafka with group.initial.rebalance.delay.ms=0; its CPU is not known here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import select
+import time
+from collections.abc import Generator
+from itertools import count
+from typing import Any
+
+from idle import TICKS_PER_SECOND, cpu_ticks
+from peer import Peer
+
+from ottla.protocol import apis
+from ottla.protocol.fields import Message
+from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
+from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.testing import BrokerProcess
+
+MEMBERS = 5
+HEARTBEAT_SECONDS = 3
+SESSION_MS = 45_000  # the default of consumers
+WAVE = 200  # groups that are made at once
+TOPIC = "groups-bench"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--connections", type=int, default=50)
+    parser.add_argument("--groups", type=int, default=1_000)
+    parser.add_argument("--other", metavar="HOST:PORT")
+    options = parser.parse_args()
+    with BrokerProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as broker:
+        prepare(broker.bootstrap)
+        cpu_of(broker.pid)
+        show("commits", "ottla", commits(broker.bootstrap, options), cpu_of(broker.pid))
+        if options.other:
+            prepare(options.other)
+            show("commits", options.other, commits(options.other, options))
+        show("joins", "ottla", joins(broker.bootstrap, options), cpu_of(broker.pid))
+        if options.other:
+            show("joins", options.other, joins(options.other, options))
+    with BrokerProcess() as broker:
+        prepare(broker.bootstrap)
+        heartbeats(broker, options.groups, options.seconds)
+
+
+def show(what: str, who: str, result: tuple[int, float], cpu_seconds: float | None = None) -> None:
+    count, seconds = result
+    cost = f"  {cpu_seconds / count * 1e6:6.0f} µs of CPU each" if cpu_seconds is not None else ""
+    print(f"{what:<10}{who:<22}{count / seconds:>9,.0f}/s{cost}")
+
+
+_cpu_before: dict[int, float] = {}
+
+
+def cpu_of(pid: int) -> float:
+    """Seconds since it was last asked."""
+    now = cpu_ticks(pid) / TICKS_PER_SECOND
+    used = now - _cpu_before.get(pid, 0)
+    _cpu_before[pid] = now
+    return used
+
+
+def prepare(address: str) -> None:
+    peer = Peer(address)
+    peer.call(apis.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]))
+    for _ in range(100):
+        found = peer.call(apis.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["g"]))
+        if found.coordinators[0].error_code == 0:
+            return
+        time.sleep(0.1)
+    raise SystemExit(f"{address} has no coordinator")
+
+
+# -- one request after the other, on many connections --------------------------------------------------------
+
+Question = tuple[apis.Api, int, Message]
+Script = Generator[Question, Any, None]
+
+
+def closed_loop(address: str, scripts: list[Script], seconds: float) -> float:
+    """Each script has a connection, and asks again as soon as the last answer is there; how long it took."""
+    poll = select.epoll()
+    by_fd: dict[int, tuple[Peer, Script, apis.Api, int]] = {}
+    began = time.perf_counter()
+    for script in scripts:
+        peer = Peer(address)
+        api, version, question = next(script)
+        peer.send(api, version, question)
+        by_fd[peer.socket.fileno()] = (peer, script, api, version)
+        poll.register(peer.socket.fileno(), select.EPOLLIN)
+    while by_fd:
+        for fd, _ in poll.poll():
+            peer, script, api, version = by_fd[fd]
+            answer = peer.receive(api, version)
+            if time.perf_counter() - began > seconds:
+                poll.unregister(fd)
+                del by_fd[fd]
+                continue
+            api, version, question = script.send(answer)
+            peer.send(api, version, question)
+            by_fd[fd] = (peer, script, api, version)
+    return time.perf_counter() - began
+
+
+def commits(address: str, options: argparse.Namespace) -> tuple[int, float]:
+    done = [0]
+
+    def script(number: int) -> Script:
+        for offset in count():
+            committed = [OffsetCommitRequestPartition(0, offset)]
+            topic = OffsetCommitRequestTopic(TOPIC, partitions=committed)
+            answer = yield apis.OFFSET_COMMIT, 9, OffsetCommitRequest(f"commits-{number}", topics=[topic])
+            assert answer.topics[0].partitions[0].error_code == 0
+            done[0] += 1
+
+    scripts = [script(number) for number in range(options.connections)]
+    seconds = closed_loop(address, scripts, options.seconds)
+    return done[0], seconds
+
+
+def joins(address: str, options: argparse.Namespace) -> tuple[int, float]:
+    done = [0]
+
+    def script(number: int) -> Script:
+        for turn in count():
+            group = f"joins-{number}-{turn}"
+            answer = yield apis.JOIN_GROUP, 9, join_request(group)
+            answer = yield apis.JOIN_GROUP, 9, join_request(group, answer.member_id)
+            assert answer.error_code == 0
+            given = [SyncGroupRequestAssignment(answer.member_id, b"all")]
+            request = SyncGroupRequest(
+                group, answer.generation_id, answer.member_id, None, "consumer", "range", given
+            )
+            answer = yield apis.SYNC_GROUP, 5, request
+            assert answer.error_code == 0
+            done[0] += 1
+
+    scripts = [script(number) for number in range(options.connections)]
+    seconds = closed_loop(address, scripts, options.seconds)
+    return done[0], seconds
+
+
+def join_request(group: str, member_id: str = "") -> JoinGroupRequest:
+    protocols = [JoinGroupRequestProtocol("range", b"metadata")]
+    return JoinGroupRequest(group, SESSION_MS, SESSION_MS, member_id, None, "consumer", protocols)
+
+
+# -- a thousand groups that live -----------------------------------------------------------------------------
+
+
+def heartbeats(broker: BrokerProcess, groups: int, seconds: float) -> None:
+    """Every member each three seconds; a session that was missed shows as an error."""
+    peers = [Peer(broker.bootstrap) for _ in range(min(groups, WAVE) * MEMBERS)]
+    members: list[tuple[Peer, HeartbeatRequest]] = []
+    for first in range(0, groups, WAVE):
+        members += settle(peers, range(first, min(first + WAVE, groups)))
+    cpu_of(broker.pid)
+    rounds = max(2, int(seconds / HEARTBEAT_SECONDS))
+    began = time.perf_counter()
+    missed = 0
+    for turn in range(rounds):
+        for number, (peer, request) in enumerate(members):
+            due = began + (turn + number / len(members)) * HEARTBEAT_SECONDS
+            time.sleep(max(0.0, due - time.perf_counter()))
+            missed += peer.call(apis.HEARTBEAT, 4, request).error_code != 0
+    spent = time.perf_counter() - began
+    total = rounds * len(members)
+    share = cpu_of(broker.pid) / spent
+    print(
+        f"heartbeats {groups:,} groups of {MEMBERS}: {total / spent:,.0f}/s, {missed} missed, CPU {share:.1%}"
+    )
+
+
+def settle(peers: list[Peer], groups: range) -> list[tuple[Peer, HeartbeatRequest]]:
+    """Stable groups, each member on a connection of its own."""
+    places = [(group, member) for group in groups for member in range(MEMBERS)]
+    pairs = list(zip(peers, places, strict=False))
+    for peer, (group, _) in pairs:
+        peer.send(apis.JOIN_GROUP, 3, join_request(f"alive-{group}"))
+    joined = [peer.receive(apis.JOIN_GROUP, 3) for peer, _ in pairs]
+    for (peer, (group, _)), answer in zip(pairs, joined, strict=True):
+        given = [SyncGroupRequestAssignment(each.member_id, b"part") for each in answer.members]
+        request = SyncGroupRequest(
+            f"alive-{group}", answer.generation_id, answer.member_id, assignments=given
+        )
+        peer.send(apis.SYNC_GROUP, 3, request)
+    for peer, _ in pairs:
+        answer = peer.receive(apis.SYNC_GROUP, 3)
+        assert answer.error_code == 0, answer
+    return [
+        (peer, HeartbeatRequest(f"alive-{group}", answer.generation_id, answer.member_id))
+        for (peer, (group, _)), answer in zip(pairs, joined, strict=True)
+    ]
+
+
+if __name__ == "__main__":
+    main()
