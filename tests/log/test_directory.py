@@ -236,3 +236,13 @@ def test_nothing_is_written_for_partitions_that_did_not_change() -> None:
     assert files.operations - before < 20, (
         "a stop costs by what changed, not by how many partitions there are"
     )
+
+
+def test_logs_of_nobody_knows_whom_are_not_claimed() -> None:
+    files = SimulatedFiles()
+    directory, _ = new_log(files, "/disk")
+    directory.close()
+    files.remove("/disk/meta.properties")
+    with pytest.raises(WrongDirectory, match="says whose"):
+        open_directory(files, "/disk")
+    assert not files.exists("/disk/meta.properties")

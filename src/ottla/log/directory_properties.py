@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from ottla.log.checkpoints import PARTITION_METADATA
 from ottla.log.files import Files
 from ottla.model.topics import new_topic_id, topic_id_text
 
@@ -39,6 +40,8 @@ def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> D
             f"{path} has layout version {layout}, this Ottla knows {LAYOUT_VERSION}: "
             "start the newer Ottla that wrote it"
         )
+    if "cluster.id" not in found:
+        _check_holds_no_logs(files, path)
     _check(path, "cluster.id", found.get("cluster.id"), cluster_id)
     _check(path, "node.id", found.get("broker.id", found.get("node.id")), str(node_id))
     directory_id = found.get("directory.id") or topic_id_text(new_topic_id())
@@ -69,11 +72,21 @@ def missing_properties(data: bytes) -> list[str]:
     return [name for name in ("cluster.id", owner) if name not in found]
 
 
+def _check_holds_no_logs(files: Files, path: str) -> None:
+    """Logs of nobody knows whom must not be claimed: a start removes those whose topics it does not know."""
+    for name, is_directory in files.list_directory(path):
+        if is_directory and files.exists(os.path.join(path, name, PARTITION_METADATA)):
+            raise WrongDirectory(
+                f"{path} holds logs, as {name}, but no {FILE_NAME} says whose: restore that file, "
+                "or give the broker another log.dirs"
+            )
+
+
 def _check(path: str, name: str, found: str | None, wanted: str) -> None:
     if found is not None and found != wanted:
         raise WrongDirectory(
             f"{path} belongs to {name} {found}, this broker is {wanted}: "
-            f"give the broker its own log.dirs, or remove {FILE_NAME} there if it is really meant"
+            "give the broker its own log.dirs, or start it with the coordination directory of these logs"
         )
 
 
