@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.broker import topic_creator
@@ -31,22 +31,27 @@ COMPACTED_CONFIGS = {
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "0",
 }
+STATE_TOPICS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 BUSY_CLEANER = {"log.cleaner.backoff.ms": "200"}
 LARGE_MESSAGES = {"message.max.bytes": "13000000"}
 CLEANED_WITHIN_SECONDS = 120
 
 
 def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: Path) -> None:
-    ottla = BrokerProcess(tmp_path / "ottla")
+    ottla = BrokerProcess(tmp_path / "ottla", STATE_TOPICS)
     log_directory = tmp_path / "ottla" / "log"
     with ottla:
         create = topic_creator(ottla.bootstrap)
         lanes = create("lanes", partitions=len(LANES), configs=TOPIC_CONFIGS)
         stamped = create("stamped", partitions=len(STAMPED_LANES), configs=STAMPED_CONFIGS)
+        transactional = create("transactional", partitions=2)
         written = [
             write_topic(Confluent(), ottla.bootstrap, lanes, LANES),
             write_topic(Confluent(), ottla.bootstrap, stamped, STAMPED_LANES, LOG_APPEND_TIME),
         ]
+        _write_transactions(ottla.bootstrap, transactional)
+        committed = read_whole(ottla.bootstrap, transactional, committed=True)
+        _commit_offset(ottla.bootstrap, lanes, 3)
     znodes = znode_moves.of_ottla(tmp_path / "ottla" / "coordination")
     with ZooKeeper(tmp_path / "zookeeper") as zookeeper:
         znode_moves.into_zookeeper(zookeeper.address, znodes)
@@ -54,7 +59,12 @@ def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: P
             for topic in written:
                 problems = topic.unread_by(Confluent(), kafka.address)
                 assert not problems, "\n".join(problems)
+            assert read_whole(kafka.address, transactional, committed=True) == committed
+            assert _committed_offset(kafka.address, lanes) == 3
             _produce(kafka.address, lanes, [b"kafka was here"])
+            _write_transactions(kafka.address, transactional)
+            committed = read_whole(kafka.address, transactional, committed=True)
+            _commit_offset(kafka.address, lanes, 5)
             expected = {topic.name: read_whole(kafka.address, topic.name) for topic in written}
         assert "clean shutdown file was found" in kafka.output(), "Kafka had to recover"
         znode_moves.into_ottla(
@@ -63,6 +73,9 @@ def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: P
     with ottla:
         for topic in written:
             assert read_whole(ottla.bootstrap, topic.name) == expected[topic.name]
+        assert read_whole(ottla.bootstrap, transactional, committed=True) == committed
+        assert _committed_offset(ottla.bootstrap, lanes) == 5
+        _write_transactions(ottla.bootstrap, transactional)
 
 
 def test_ottla_serves_what_apache_kafka_wrote(tmp_path: Path) -> None:
@@ -104,6 +117,27 @@ def _produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
     for value in values:
         producer.produce(topic, value, partition=0)
     assert producer.flush(60) == 0
+
+
+def _group_consumer(bootstrap: str) -> Consumer:
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": "travellers", "enable.auto.commit": False})
+
+
+def _commit_offset(bootstrap: str, topic: str, offset: int) -> None:
+    consumer = _group_consumer(bootstrap)
+    try:
+        consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+    finally:
+        consumer.close()
+
+
+def _committed_offset(bootstrap: str, topic: str) -> int:
+    consumer = _group_consumer(bootstrap)
+    try:
+        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
+        return int(found.offset)
+    finally:
+        consumer.close()
 
 
 def _write_transactions(bootstrap: str, topic: str) -> None:
