@@ -131,7 +131,9 @@ class ZooKeeperApplication:
     def _open(self, peer: Peer, frame: memoryview) -> None:
         exchange = self._expect(peer, 0)
         if len(frame) == WORD_BYTES:
-            exchange.send(self._words.answer(bytes(frame).decode(), peer.connection.listener.port))
+            exchange.send(
+                self._words.answer(bytes(frame).decode("ascii", "replace"), peer.connection.listener.port)
+            )
             peer.end()
         else:
             shake_hands(peer, frame, exchange, self._service)
