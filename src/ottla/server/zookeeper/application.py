@@ -131,9 +131,8 @@ class ZooKeeperApplication:
     def _open(self, peer: Peer, frame: memoryview) -> None:
         exchange = self._expect(peer, 0)
         if len(frame) == WORD_BYTES:
-            exchange.send(
-                self._words.answer(bytes(frame).decode("ascii", "replace"), peer.connection.listener.port)
-            )
+            word = bytes(frame).decode("ascii", "replace")
+            exchange.send(self._words.answer(word, peer.connection.listener.port))
             peer.end()
         else:
             shake_hands(peer, frame, exchange, self._service)
