@@ -10,7 +10,8 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from ottla.log.files import Files
-from ottla.node.broker import Broker, BrokerFailed
+from ottla.node.broker import Broker
+from ottla.node.failures import BrokerFailed
 from ottla.node.settings import BrokerSettings, load_settings
 from ottla.security.authorizer import Authorizer
 

@@ -26,7 +26,8 @@ from node.sick_disk import SickFiles
 from ottla.log.files import DirectoryLocked
 from ottla.model.errors import ErrorCode
 from ottla.node import broker as broker_module
-from ottla.node.broker import Broker, BrokerFailed
+from ottla.node.broker import Broker
+from ottla.node.failures import BrokerFailed
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.incremental_alter_configs import (
     AlterableConfig,

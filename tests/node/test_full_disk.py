@@ -25,7 +25,7 @@ from faults.small_disk import small_disk
 from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
 from ottla.node import housekeeping
-from ottla.node.broker import BrokerFailed
+from ottla.node.failures import BrokerFailed
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from wire import WireClient
 

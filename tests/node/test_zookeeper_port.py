@@ -10,7 +10,8 @@ import pytest
 from in_process import InProcessBroker, running_broker, settings_for
 from ottla.model.configs import BrokerConfig, InvalidSetting
 from ottla.model.zookeeper_config import ZooKeeperConfig, zookeeper_config
-from ottla.node.broker import Broker, BrokerFailed
+from ottla.node.broker import Broker
+from ottla.node.failures import BrokerFailed
 from ottla.node.settings import load_settings
 
 

@@ -152,7 +152,7 @@ def test_watchers_that_ask_nothing_are_few_and_clients_are_served(broker: InProc
 
 
 def test_a_port_that_was_asked_for_and_is_taken_ends_the_start(tmp_path: Path) -> None:
-    from ottla.node.broker import BrokerFailed
+    from ottla.node.failures import BrokerFailed
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

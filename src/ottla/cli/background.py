@@ -41,6 +41,8 @@ def _command(home: BrokerHome, options: argparse.Namespace) -> list[str]:
         command += ["--data", str(options.data)]
     if options.port is not None:
         command += ["--port", str(options.port)]
+    if options.coordination is not None:
+        command += ["--coordination", options.coordination]
     if options.config is not None:
         command += ["--config", str(options.config)]
     for assignment in options.set:

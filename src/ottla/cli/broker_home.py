@@ -129,6 +129,8 @@ def broker_home(options: argparse.Namespace) -> BrokerHome:
         ]
     if getattr(options, "port", None) is not None:
         assignments.append(f"listeners=PLAINTEXT://127.0.0.1:{options.port}")
+    if getattr(options, "coordination", None) is not None:
+        assignments.append(f"zookeeper.connect={options.coordination}")
     try:
         settings = load_settings(
             options.config, assignments + options.set, environment=os.environ, home=default_data()

@@ -32,6 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 9092)")
     add_home(parser)
     parser.add_argument(
+        "--coordination",
+        metavar="HOST:PORT,...",
+        help="the Apache ZooKeeper ensemble that keeps the cluster's state (default: the broker keeps it)",
+    )
+    parser.add_argument(
         "--log-format",
         choices=FORMATS,
         default=os.environ.get("OTTLA_LOG_FORMAT") or "text",
@@ -61,7 +66,8 @@ def up(options: argparse.Namespace) -> int:
 
 
 def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
-    from ottla.node.broker import Broker, BrokerFailed
+    from ottla.node.broker import Broker
+    from ottla.node.failures import BrokerFailed
 
     set_up_logging(options.log_format, options.log_file, debug=options.debug)
     for warning in home.settings.warnings:
@@ -95,7 +101,7 @@ def _start(broker: Broker, home: BrokerHome) -> None:
     from ottla.log.directory_properties import WrongDirectory
     from ottla.log.files import DirectoryLocked
     from ottla.model.errors import CorruptData
-    from ottla.node.broker import BrokerFailed
+    from ottla.node.failures import BrokerFailed
 
     try:
         broker.start()

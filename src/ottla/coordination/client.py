@@ -67,12 +67,6 @@ class Coordination(Protocol):
 class HostedCoordination(Coordination, Protocol):
     """The same for who runs it."""
 
-    def begin_sync(self) -> SyncTicket | None:
-        """The next round for a worker to `run`, or None; to be asked for in every turn."""
-        ...
-
-    def finish_sync(self, ticket: SyncTicket) -> None: ...
-
     def sync(self) -> None:
         """Everything submitted is durable and answered. Blocks: for starting, stopping and tests."""
         ...

@@ -32,7 +32,6 @@ from ottla.coordination.kazoo_words import (
 from ottla.coordination.mirror import Mirror, child_path
 from ottla.coordination.operations import Code, Create, Delete, Operation, Result, SetData, Stat, StepResult
 from ottla.coordination.paths import parent_of
-from ottla.coordination.txn_log import SyncTicket
 from ottla.coordination.watches import EventType, WatchEvent
 from ottla.model.limits import KIB
 
@@ -115,12 +114,6 @@ class KazooCoordination:
 
     # For the owner of the loop
 
-    def begin_sync(self) -> SyncTicket | None:
-        return None  # the ensemble makes changes durable by itself
-
-    def finish_sync(self, ticket: SyncTicket) -> None:
-        raise AssertionError("no round was begun")
-
     def sync(self) -> None:
         """Everything submitted is answered. Blocks: for starting, stopping and tests."""
         while self._under_way or not self._happened.empty():
@@ -133,10 +126,11 @@ class KazooCoordination:
             happened()
 
     def close(self) -> None:
-        """The session ends, and with it what lives with it."""
-        self._is_closing = True
-        self._client.stop()
-        self._client.close()
+        """The session ends, and with it what lives with it. Once is enough."""
+        if not self._is_closing:
+            self._is_closing = True
+            self._client.stop()
+            self._client.close()
 
     # Between the threads
 

@@ -21,7 +21,7 @@ from ottla.model.limits import KIB, MIB
 
 _NO_REPLICATION = "brokers do not replicate to each other yet"
 _NO_COMPACTION = "compacted topics are not cleaned yet"
-_NO_ENSEMBLE = "coordination is inside the broker; an ensemble by address is not supported yet"
+_ONE_AT_A_TIME = "changes are sent to the ensemble one at a time, so that none is done twice"
 
 
 def _replication(
@@ -170,7 +170,6 @@ _COORDINATION = (
         "The ZooKeeper ensemble that keeps the cluster's state: host:port,host:port/path. Not set: the "
         "coordination service inside the broker keeps it.",
         importance="high",
-        unsupported=_NO_ENSEMBLE,
     ),
     Setting(
         "zookeeper.session.timeout.ms",
@@ -178,7 +177,6 @@ _COORDINATION = (
         18_000,
         "After how long without a sign of life the ensemble takes this broker for dead.",
         importance="high",
-        inert=_NO_ENSEMBLE,
     ),
     Setting(
         "zookeeper.connection.timeout.ms",
@@ -186,7 +184,6 @@ _COORDINATION = (
         None,
         "How long a start waits for the ensemble; not set: as long as the session timeout.",
         importance="high",
-        inert=_NO_ENSEMBLE,
     ),
     Setting(
         "zookeeper.max.in.flight.requests",
@@ -195,7 +192,7 @@ _COORDINATION = (
         "How many requests are sent to the ensemble before the first is answered.",
         at_least(1),
         "high",
-        inert=_NO_ENSEMBLE,
+        inert=_ONE_AT_A_TIME,
     ),
 )
 

@@ -16,18 +16,20 @@ from ottla.controller.changes import BrokerConfigChanged, Change
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.znode_formats import EndPoint
-from ottla.coordination.client import LocalCoordination
+from ottla.coordination.client import HostedCoordination, LocalCoordination
+from ottla.coordination.ensemble import KazooCoordination
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.files import Files, Lock, SystemFiles
 from ottla.model.clock import Clock, SystemClock
 from ottla.model.configs import ConfigSource
-from ottla.model.errors import Refused
 from ottla.model.health import Health
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.node.coordination_node import LOCK
 from ottla.node.coordination_rounds import CoordinationRounds
+from ottla.node.ensemble import SESSION_OVER, ControllerOperation, connect, outcome_of, take_office
+from ottla.node.failures import BrokerFailed, ending_of, require
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.settings import BrokerSettings, connection_limits
@@ -52,10 +54,6 @@ _COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 
 
-class BrokerFailed(RuntimeError):
-    """The broker cannot go on; what it acknowledged is safe. The message says what a person must do."""
-
-
 class Broker:
     def __init__(
         self,
@@ -78,6 +76,7 @@ class Broker:
         self._stop_asked = False
         self._bound: list[tuple[Listener, socket.socket]] = []
         self._lock: Lock | None = None  # of the coordination directory
+        self._ensemble: KazooCoordination | None = None  # when the tree is not ours
         self._directories = LogDirectories()
         self._socket_options = _socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
@@ -103,13 +102,13 @@ class Broker:
         coordination_dir = os.path.abspath(self.settings.coordination_dir)
         self._files.make_directories(coordination_dir)
         self._lock = self._files.lock(os.path.join(coordination_dir, LOCK))
-        self._coordination = LocalCoordination(self._files, coordination_dir, self.clock)
+        self._coordination = self._open_coordination(coordination_dir)
         self._controller = Controller(
             self._coordination, self.clock, self.settings.config, self.settings.node_id
         )
-        self._await(self._controller.start)
+        require(take_office(self.settings.ensemble, self._controller.start, self._coordination))
         self._rounds = SyncRounds(
-            CoordinationRounds(self._coordination, self._coordination_syncer, self._reactor, self._fail),
+            self._coordination_rounds(),
             self.partitions,
             self._syncer,
             self.clock,
@@ -168,8 +167,21 @@ class Broker:
                     "with --port or the setting listeners"
                 ) from error
 
+    def _open_coordination(self, directory: str) -> HostedCoordination:
+        if self.settings.ensemble is None:
+            return LocalCoordination(self._files, directory, self.clock)
+        self._ensemble = connect(self.settings.ensemble, self._reactor.post, self._session_over)
+        return self._ensemble
+
+    def _coordination_rounds(self) -> CoordinationRounds | None:
+        if not isinstance(self._coordination, LocalCoordination):
+            return None  # an ensemble makes its changes durable by itself
+        return CoordinationRounds(self._coordination, self._coordination_syncer, self._reactor, self._fail)
+
     def _open_zookeeper(self) -> None:
         """Who did not ask for the port does not have to do without a broker because it is taken."""
+        if not isinstance(self._coordination, LocalCoordination):
+            return  # clients of ZooKeeper have the ensemble
         port = ZooKeeperPort(self.settings.zookeeper, self._coordination, self._reactor, self.metrics)
         try:
             port.open()
@@ -180,15 +192,9 @@ class Broker:
             log.warning("no ZooKeeper port: %s", text)
         self.zookeeper = port.listener
 
-    def _await(self, operation: Callable[[Callable[[Refused | None], None]], None]) -> None:
+    def _await(self, operation: ControllerOperation) -> None:
         """Runs a controller operation to its end; only while nobody is served yet."""
-        outcome: list[Refused | None] = []
-        operation(outcome.append)
-        self._coordination.sync()
-        while not outcome:
-            self._coordination.sync()
-        if outcome[0] is not None:
-            raise BrokerFailed(outcome[0].text)
+        require(outcome_of(operation, self._coordination))
 
     def _open_directories(self) -> None:
         def open_one(path: str) -> LogDirectory:
@@ -282,6 +288,11 @@ class Broker:
         self._failure = self._failure or error
         self._reactor.stop()
 
+    def _session_over(self) -> None:
+        log.critical("%s", SESSION_OVER)
+        self._failure = self._failure or BrokerFailed(SESSION_OVER)
+        self._reactor.stop()
+
     def _fail_directory(self, path: str, error: OSError) -> None:
         """The others survive the loss of one; without the last there is no broker."""
         for directory in self._directories:
@@ -308,7 +319,7 @@ class Broker:
         finally:
             self._abandon()
         if self._failure is not None:
-            raise BrokerFailed(_ending(self._failure)) from self._failure
+            raise ending_of(self._failure) from self._failure
 
     def ask_to_stop(self) -> None:
         """From a signal handler or another thread; once is enough."""
@@ -358,20 +369,10 @@ class Broker:
         self._reactor.close()
         for directory in self._directories:
             directory.abandon()
+        if self._ensemble is not None:
+            self._ensemble.close()
         if self._lock is not None:
             self._lock.release()
-
-
-def _ending(failure: BaseException) -> str:
-    if isinstance(failure, NotStoppedCleanly):
-        return (
-            f"not stopped cleanly ({failure}); make room, then start again: everything that was acknowledged "
-            "is there, and is checked first"
-        )
-    return (
-        f"the disk did not take what was written ({failure}); check it, then start again: everything that "
-        "was acknowledged is there"
-    )
 
 
 def _socket_options(settings: BrokerSettings) -> SocketOptions:

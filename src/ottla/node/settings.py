@@ -15,6 +15,7 @@ from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, p
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
 from ottla.model.refused_settings import reason_to_ignore
 from ottla.model.zookeeper_config import ZooKeeperConfig, zookeeper_config
+from ottla.node.ensemble import EnsembleSettings
 from ottla.node.setting_sources import from_assignment, from_environment, from_file
 
 
@@ -50,7 +51,8 @@ class BrokerSettings:
     queued_request_bytes_max: int  # zero or less: no limit
     connections_idle_ms_max: int  # negative: never closed for being idle
     connection_limits: ConnectionLimits
-    zookeeper: ZooKeeperConfig
+    zookeeper: ZooKeeperConfig  # of the port, for a tree that the broker keeps itself
+    ensemble: EnsembleSettings | None  # that keeps the tree instead
     warnings: tuple[str, ...]  # for the log at the start
 
     @classmethod
@@ -79,6 +81,7 @@ class BrokerSettings:
             connections_idle_ms_max=config.integer("connections.max.idle.ms"),
             connection_limits=connection_limits(config),
             zookeeper=zookeeper_config(config, coordination_dir),
+            ensemble=EnsembleSettings.of(config),
             warnings=(*warnings, *config.warnings),
         )
 

@@ -22,7 +22,7 @@ from ottla.replica.partitions import Partitions
 class SyncRounds:
     def __init__(
         self,
-        coordination: CoordinationRounds,
+        coordination: CoordinationRounds | None,
         partitions: Partitions,
         log_worker: Workers,
         clock: Clock,
@@ -31,7 +31,7 @@ class SyncRounds:
         fail_directory: Callable[[str, OSError], None],
     ) -> None:
         self.flusher = Flusher()
-        self._coordination = coordination
+        self._coordination = coordination  # None: the tree is not ours
         self._partitions = partitions
         self._log_worker = log_worker
         self._clock = clock
@@ -44,7 +44,7 @@ class SyncRounds:
 
     @property
     def is_busy(self) -> bool:
-        return self.flusher.is_busy or self._coordination.is_busy
+        return self.flusher.is_busy or (self._coordination is not None and self._coordination.is_busy)
 
     def wait_for_logs(self) -> None:
         """Blocks until no worker touches a log's files: only for what can neither wait nor overtake it."""
@@ -56,7 +56,8 @@ class SyncRounds:
             sync_round = self.flusher.next_round(self._clock.monotonic_ms())
             if sync_round is not None:
                 self._run(sync_round)
-        self._coordination.start()
+        if self._coordination is not None:
+            self._coordination.start()
 
     def _run(self, sync_round: Round) -> None:
         self._logs_idle.clear()

@@ -1,0 +1,30 @@
+"""How a broker ends when it cannot go on, as cause and cure."""
+
+from __future__ import annotations
+
+from ottla.log.directory import NotStoppedCleanly
+from ottla.model.errors import Refused
+
+
+class BrokerFailed(RuntimeError):
+    """The broker cannot go on; what it acknowledged is safe. The message says what a person must do."""
+
+
+def require(refusal: Refused | None) -> None:
+    """For what a start cannot do without."""
+    if refusal is not None:
+        raise BrokerFailed(refusal.text)
+
+
+def ending_of(failure: BaseException) -> BrokerFailed:
+    if isinstance(failure, BrokerFailed):
+        return failure
+    if isinstance(failure, NotStoppedCleanly):
+        return BrokerFailed(
+            f"not stopped cleanly ({failure}); make room, then start again: everything that was acknowledged "
+            "is there, and is checked first"
+        )
+    return BrokerFailed(
+        f"the disk did not take what was written ({failure}); check it, then start again: everything that "
+        "was acknowledged is there"
+    )
