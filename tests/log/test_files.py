@@ -345,3 +345,10 @@ def test_a_simulated_failure_happens_once_and_where_it_was_asked_for() -> None:
     with pytest.raises(OSError, match="Input/output"):
         second.sync()
     files.open("/disk/b").sync()
+
+
+def test_directories_are_durable_although_their_maker_was_stopped_before_the_sync() -> None:
+    files = SimulatedFiles()
+    files.make_directory("/a")
+    files.make_directories("/a")
+    assert all(files.cut(seed).exists("/a") for seed in range(20))

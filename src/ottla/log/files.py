@@ -212,9 +212,11 @@ class Files(Protocol):
 
     def make_directories(self, path: str) -> None:
         """`path` and every directory above it exist and are durable."""
-        if self.exists(path):
-            return
         above = os.path.dirname(path)
+        if self.exists(path):
+            with contextlib.suppress(PermissionError):  # then it is no directory that we have made
+                self.sync_directory(above)  # who made it may have been stopped before that
+            return
         self.make_directories(above)
         with contextlib.suppress(FileExistsError):
             self.make_directory(path)
