@@ -86,7 +86,7 @@ class Batch:
 class Lane:
     """One partition's batches."""
 
-    __slots__ = ("in_flight", "next_number", "next_sequence", "queue", "target")
+    __slots__ = ("in_flight", "is_acknowledged", "next_number", "next_sequence", "queue", "target")
 
     def __init__(self, target: TopicPartition) -> None:
         self.target = target
@@ -94,6 +94,7 @@ class Lane:
         self.in_flight: list[Batch] = []
         self.next_number = 0
         self.next_sequence = 0
+        self.is_acknowledged = False  # a batch of this epoch is written: the broker knows our sequences
 
     def put_back(self, batch: Batch) -> None:
         """Into the queue again, at its place in the order."""

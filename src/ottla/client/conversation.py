@@ -85,44 +85,11 @@ class Conversation:
             return []
         return self._begin(call)
 
-    def answers(self, frames: list[memoryview]) -> tuple[list[memoryview], list[tuple[Call, Message]]]:
-        """What to send next, and the calls these frames answer. Raises Malformed."""
-        output: list[memoryview] = []
-        answered: list[tuple[Call, Message]] = []
-        for frame in frames:
-            if self.phase is Phase.NEGOTIATING:
-                output += self._negotiate(frame)
-                continue
-            if not self._sent:
-                raise Malformed("an answer came without a request")
-            expected, call = self._sent.popleft()
-            correlation_id, message = decode_response(call.api, call.version, frame)
-            if correlation_id != expected:
-                raise Malformed(f"answer {correlation_id} came where {expected} was due")
-            answered.append((call, message))
-        return output, answered
+    def negotiate(self, frame: memoryview) -> list[memoryview]:
+        """Takes the answer to `connected`; what to send next. Raises Malformed.
 
-    def close(self) -> list[Call]:
-        """The calls that get no answer any more."""
-        self.phase = Phase.CLOSED
-        calls = list(self._calls())
-        self._waiting.clear()
-        self._sent.clear()
-        return calls
-
-    def _calls(self) -> Iterator[Call]:
-        yield from (call for _, call in self._sent)
-        yield from self._waiting
-
-    def _ask_versions(self, version: int) -> list[memoryview]:
-        self._negotiated_version = version
-        request = ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
-        )
-        return self._encode(API_VERSIONS, version, request)
-
-    def _negotiate(self, frame: memoryview) -> list[memoryview]:
-        """An old broker refuses a version it does not know with an answer in version 0 (KIP-511)."""
+        An old broker refuses a version it does not know with an answer in version 0 (KIP-511).
+        """
         if len(frame) < 6:
             raise Malformed(f"an answer of {len(frame)} bytes to ApiVersions")
         (error,) = _ERROR_BEHIND_CORRELATION_ID.unpack_from(frame, 4)
@@ -142,6 +109,36 @@ class Conversation:
         self.phase = Phase.READY
         waiting, self._waiting = self._waiting, deque()
         return [chunk for call in waiting for chunk in self._begin(call)]
+
+    def answer(self, frame: memoryview) -> tuple[Call, Message]:
+        """The call that this frame answers. Raises Malformed, and then the call is still unanswered."""
+        if not self._sent:
+            raise Malformed("an answer came without a request")
+        expected, call = self._sent[0]
+        correlation_id, message = decode_response(call.api, call.version, frame)
+        if correlation_id != expected:
+            raise Malformed(f"answer {correlation_id} came where {expected} was due")
+        self._sent.popleft()
+        return call, message
+
+    def close(self) -> list[Call]:
+        """The calls that get no answer any more."""
+        self.phase = Phase.CLOSED
+        calls = list(self._calls())
+        self._waiting.clear()
+        self._sent.clear()
+        return calls
+
+    def _calls(self) -> Iterator[Call]:
+        yield from (call for _, call in self._sent)
+        yield from self._waiting
+
+    def _ask_versions(self, version: int) -> list[memoryview]:
+        self._negotiated_version = version
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
+        )
+        return self._encode(API_VERSIONS, version, request)
 
     def _begin(self, call: Call) -> list[memoryview]:
         version = self.version_of(call.api, call.version_max)

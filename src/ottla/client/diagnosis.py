@@ -1,6 +1,6 @@
 """What kind of server answers where a Kafka broker was expected, and what to tell the user about it.
 
-Most are known by their first bytes. Some hang up without a word: for those `probe` asks once in their own
+Most are known by their first bytes. Some hang up or wait for more: those `probe` asks once in their own
 language. Nothing here is on the way of a connection that works.
 """
 
@@ -62,9 +62,11 @@ def unreachable(address: Address, reason: str) -> BrokerUnreachable:
 
 
 def probe(address: Address) -> str | None:
-    """Asks the server that hung up whether it is a ZooKeeper or wants TLS."""
-    if recognise(_ask(address, b"srvr")) == "ZooKeeper":
-        return "ZooKeeper"
+    """Asks a server that hung up or says nothing in the languages it may speak."""
+    for question in (b"srvr", b"GET / HTTP/1.0\r\n\r\n"):
+        kind = recognise(_ask(address, question))
+        if kind is not None:
+            return kind
     return "TLS" if _speaks_tls(address) else None
 
 

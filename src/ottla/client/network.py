@@ -154,6 +154,11 @@ class Network:
             what = "answer" if ready else "connection"
             text = f"{connection.address} gave no {what} in time"
             late = {id(call) for call in connection.conversation.expired(now_ms)}
+            if connection.conversation.phase is Phase.NEGOTIATING and not self.has_met(connection.address):
+                error = self._kind_of(connection)
+                if error is not None:
+                    self._fail(route, connection, error)
+                    continue
             self._forget(route, connection)
             for call in connection.conversation.close():
                 if id(call) in late or not ready:
@@ -279,14 +284,15 @@ class Network:
             self._fail(route, connection, self._broken(connection, error))
 
     def _take(self, route: Route, connection: Connection, frames: list[memoryview]) -> None:
-        output, answered = connection.conversation.answers(frames)
-        if connection.conversation.phase is Phase.READY:
-            self._met.add(connection.address)
-        if output:
-            connection.output.extend(output)
-            self._write(route, connection)
-        for call, message in answered:
-            call.done(message, call.version)
+        conversation = connection.conversation
+        for frame in frames:
+            if conversation.phase is Phase.NEGOTIATING:
+                connection.output.extend(conversation.negotiate(frame))
+                self._met.add(connection.address)
+                self._write(route, connection)
+            elif conversation.phase is Phase.READY:
+                call, message = conversation.answer(frame)
+                call.done(message, call.version)
 
     # -- endings -------------------------------------------------------------------------------------------
 
@@ -297,6 +303,13 @@ class Network:
         kind = diagnosis.recognise(start)
         if kind is not None:
             raise diagnosis.wrong_server(connection.address, kind)
+
+    def _kind_of(self, connection: Connection) -> ConnectionFailed | None:
+        """Of a server that takes the connection and says nothing."""
+        from ottla.client import diagnosis
+
+        kind = diagnosis.probe(connection.address)
+        return None if kind is None else diagnosis.wrong_server(connection.address, kind)
 
     def _unreachable(self, connection: Connection) -> ConnectionFailed:
         from ottla.client import diagnosis

@@ -32,6 +32,7 @@ _REQUEST_BYTES_MAX = 8 * MIB
 
 _IDLE_MS = 60_000
 
+_PERHAPS_WRITTEN = frozenset({ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.REQUEST_TIMED_OUT})
 _SEQUENCE_ERRORS = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -71,18 +72,19 @@ class Sender:
         chosen: dict[int, list[Batch]] = {}
         sizes: dict[int, int] = {}
         for lane in self._lanes_in_turn():
-            if not lane.queue or not self._is_due(lane, now_ms):
+            batch = self.sequences.next_batch(lane)
+            if batch is None or not self._is_due(batch, now_ms):
                 continue
             leader = view.leader(lane.target)
             if leader is None:
                 self.wants_metadata = True
                 continue
-            size = lane.queue[0].size
-            full = sizes.get(leader.id, 0) + size > _REQUEST_BYTES_MAX and leader.id in chosen
+            full = sizes.get(leader.id, 0) + batch.size > _REQUEST_BYTES_MAX and leader.id in chosen
             if full or self._requests.get(leader.id, 0) >= self._rules.in_flight_max:
                 continue
-            chosen.setdefault(leader.id, []).append(self._take(lane))
-            sizes[leader.id] = sizes.get(leader.id, 0) + size
+            self._take(batch)
+            chosen.setdefault(leader.id, []).append(batch)
+            sizes[leader.id] = sizes.get(leader.id, 0) + batch.size
         for broker_id in chosen:
             self._requests[broker_id] = self._requests.get(broker_id, 0) + 1
         return [(view.brokers[broker_id], batches) for broker_id, batches in chosen.items()]
@@ -94,30 +96,35 @@ class Sender:
         start = self._turn % len(lanes) if lanes else 0
         return lanes[start:] + lanes[:start]
 
-    def _is_due(self, lane: Lane, now_ms: int) -> bool:
-        batch = lane.queue[0]
-        if not self.sequences.may_send(batch):
-            return False
+    def _is_due(self, batch: Batch, now_ms: int) -> bool:
+        in_flight = batch.lane.in_flight
         if batch.attempts:
-            return not lane.in_flight and batch.not_before_ms <= now_ms
-        if lane.in_flight and (
-            self._rules.in_flight_max == 1 or any(each.attempts > 1 for each in lane.in_flight)
-        ):
-            return False  # order could not be kept, or is just being restored
+            return not in_flight and batch.not_before_ms <= now_ms
+        if in_flight and not self._may_overtake(batch.lane):
+            return False
         return self._lingers_until(batch) <= now_ms
+
+    def _may_overtake(self, lane: Lane) -> bool:
+        """Whether a further batch may go out while others are in flight, without any risk for their order.
+
+        A broker takes whatever sequence comes first of a producer that is new to it: so the first batch goes
+        alone. And while order is being restored after a failure, one goes after the other.
+        """
+        if self._rules.in_flight_max == 1 or any(batch.attempts > 1 for batch in lane.in_flight):
+            return False
+        return lane.is_acknowledged or not self.sequences.enabled
 
     def _lingers_until(self, batch: Batch) -> int:
         if self.is_flushing or not batch.is_open:
             return 0
         return batch.created_ms + self._rules.linger_ms
 
-    def _take(self, lane: Lane) -> Batch:
-        batch = lane.queue.popleft()
+    def _take(self, batch: Batch) -> None:
+        batch.lane.queue.remove(batch)
+        batch.lane.in_flight.append(batch)
         batch.is_open = False
         batch.attempts += 1
         self.sequences.assign(batch)
-        lane.in_flight.append(batch)
-        return batch
 
     def next_ms(self, now_ms: int) -> int:
         """Milliseconds until a batch is due or too old; what is in flight wakes us by itself."""
@@ -148,8 +155,12 @@ class Sender:
         self.wants_metadata = True
 
     def answered(self, batch: Batch, answer: PartitionProduceResponse, now_ms: int) -> None:
-        batch.fate_unknown = False
         code = error_code(answer.error_code)
+        # Other errors say nothing about earlier tries of the same batch.
+        if code in _SEQUENCE_ERRORS:
+            batch.fate_unknown = False
+        elif code in _PERHAPS_WRITTEN:
+            batch.fate_unknown = True
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             append_time_ms = answer.log_append_time_ms
             self._delivered(
@@ -195,6 +206,7 @@ class Sender:
             lane.in_flight.clear()
 
     def _delivered(self, batch: Batch, offset: int | None, append_time_ms: int | None) -> None:
+        batch.lane.is_acknowledged = True
         if not self._landed(batch) or batch.is_done:  # too late for its sender, but written
             return
         batch.base_offset = offset

@@ -8,7 +8,7 @@ wait until no batch of the old epoch may still turn out to be written, or it wou
 
 from __future__ import annotations
 
-from ottla.client.accumulator import Accumulator, Batch, next_sequence
+from ottla.client.accumulator import Accumulator, Batch, Lane, next_sequence
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 
 _EPOCH_MAX = 32_767
@@ -31,9 +31,13 @@ class Sequences:
         self.producer_id = producer_id
         self.epoch = epoch
 
-    def may_send(self, batch: Batch) -> bool:
-        """While the epoch waits to be raised, only batches go out whose fate must be known before."""
-        return self.is_ready and (not self.is_broken or batch.fate_unknown)
+    def next_batch(self, lane: Lane) -> Batch | None:
+        """The lane's oldest; while the epoch waits to be raised, the oldest whose fate must be known."""
+        if not self.is_ready or not lane.queue:
+            return None
+        if not self.is_broken:
+            return lane.queue[0]
+        return next((batch for batch in lane.queue if batch.fate_unknown), None)
 
     def assign(self, batch: Batch) -> None:
         """For its first try; a retry keeps its sequence."""
@@ -64,3 +68,4 @@ class Sequences:
             batch.encoded = None
         for lane in batches.lanes.values():
             lane.next_sequence = 0
+            lane.is_acknowledged = False
