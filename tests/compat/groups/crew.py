@@ -6,23 +6,25 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
 from compat.waiting import eventually
 
 _MEMBER = Path(__file__).parent / "member.py"
+PYTHON_CLIENTS = {
+    client: [sys.executable, str(_MEMBER), client] for client in ("confluent", "kafka-python", "aiokafka")
+}
 WITHIN_SECONDS = 60.0  # generous: a dozen processes may share two cores
 
 
 class Member:
-    def __init__(self, arguments: list[str], files: Path) -> None:
+    def __init__(self, command: list[str], files: Path) -> None:
         self._output = files.with_suffix(".out")
         self._errors = files.with_suffix(".err")
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, str(_MEMBER), *arguments], stdout=output, stderr=errors
-            )
+            self.process = subprocess.Popen(command, stdout=output, stderr=errors)
         self._position = 0
         self._rest = b""
         self.assigned: list[int] = []
@@ -61,8 +63,18 @@ class Member:
 
 
 class Crew:
-    def __init__(self, client: str, strategy: str, bootstrap: str, group: str, topic: str) -> None:
-        self._arguments = [client, bootstrap, group, topic, strategy]
+    def __init__(
+        self,
+        client: str,
+        strategy: str,
+        bootstrap: str,
+        group: str,
+        topic: str,
+        commands: Mapping[str, list[str]] = PYTHON_CLIENTS,
+    ) -> None:
+        self._client = client  # which of the commands members are, unless told otherwise
+        self._commands = commands
+        self._arguments = [bootstrap, group, topic, strategy]
         self.members: list[Member] = []
         self._home = tempfile.TemporaryDirectory()
 
@@ -77,9 +89,9 @@ class Crew:
         self._home.cleanup()
 
     def add(self, count: int = 1, client: str | None = None) -> list[Member]:
-        arguments = [client or self._arguments[0], *self._arguments[1:]]
+        command = [*self._commands[client or self._client], *self._arguments]
         for _ in range(count):
-            self.members.append(Member(arguments, Path(self._home.name, str(len(self.members)))))
+            self.members.append(Member(command, Path(self._home.name, str(len(self.members)))))
         return self.members[-count:]
 
     @property

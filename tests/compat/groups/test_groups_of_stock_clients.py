@@ -5,16 +5,14 @@ Whatever happens: every acknowledged record is read, and committed offsets are h
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from itertools import count
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Producer
 
 from compat.broker import unique_name
 from compat.groups.crew import Crew
+from compat.groups.story import PARTITIONS, SETTINGS, Load, committed, ends, members_come_and_go, new_topic
 from ottla.testing import BrokerProcess
 
 QUICK = [("confluent", "cooperative-sticky"), ("kafka-python", "sticky"), ("aiokafka", "roundrobin")]
@@ -31,8 +29,6 @@ CASES = [
     *(pytest.param(*case, id="-".join(case)) for case in QUICK),
     *(pytest.param(*case, id="-".join(case), marks=pytest.mark.slow) for case in OTHERS),
 ]
-PARTITIONS = 6
-SETTINGS = {"group.initial.rebalance.delay.ms": "300", "group.min.session.timeout.ms": "1000"}
 
 
 @pytest.fixture(scope="module")
@@ -41,95 +37,10 @@ def broker() -> Iterator[BrokerProcess]:
         yield process
 
 
-def new_topic(broker: BrokerProcess, partitions: int) -> str:
-    name = unique_name("topic")
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(30)
-    return name
-
-
-class Load:
-    """A producer that writes numbered records until it is told to stop."""
-
-    def __init__(self, broker: BrokerProcess, topic: str) -> None:
-        self.acknowledged: set[str] = set()
-        self._topic = topic
-        self._stopping = threading.Event()
-        self._producer = Producer(
-            {
-                "bootstrap.servers": broker.bootstrap,
-                "enable.idempotence": True,
-                "reconnect.backoff.max.ms": 200,
-                "message.timeout.ms": 60_000,
-            }
-        )
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        for number in count():
-            if self._stopping.wait(0.005):
-                break
-            value = str(number)
-            self._producer.produce(
-                self._topic, value, partition=number % PARTITIONS, on_delivery=self._delivered
-            )
-            self._producer.poll(0)
-
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            value = message.value()
-            assert value is not None
-            self.acknowledged.add(value.decode())
-
-    def stop(self) -> set[str]:
-        self._stopping.set()
-        self._thread.join()
-        assert self._producer.flush(60) == 0
-        return self.acknowledged
-
-
-def committed(broker: BrokerProcess, group: str, topic: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
-    asked = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-    offsets = [each.offset for each in consumer.committed(asked, timeout=30)]
-    consumer.close()
-    return offsets
-
-
-def ends(broker: BrokerProcess, topic: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "nobody"})
-    found = [
-        consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
-        for partition in range(PARTITIONS)
-    ]
-    consumer.close()
-    return found
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("client", "strategy"), CASES)
 def test_members_come_and_go_under_load(broker: BrokerProcess, client: str, strategy: str) -> None:
-    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
-    load = Load(broker, topic)
-    try:
-        with Crew(client, strategy, broker.bootstrap, group, topic) as crew:
-            crew.add()
-            crew.wait_for_shares(6)
-            crew.add(2)
-            crew.wait_for_shares(2, 2, 2)
-            crew.alive[1].kill()
-            crew.wait_for_shares(3, 3)
-            crew.add(3)
-            crew.wait_for_shares(2, 1, 1, 1, 1)
-            crew.alive[0].leave()
-            crew.wait_for_shares(2, 2, 1, 1)
-            crew.wait_for(load.stop())
-            for member in crew.alive:
-                member.leave()
-    finally:
-        load.stop()
-    assert committed(broker, group, topic) == ends(broker, topic)
+    members_come_and_go(broker, client, strategy)
 
 
 @pytest.mark.timeout(300)

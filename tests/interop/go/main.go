@@ -43,7 +43,11 @@ type receipt struct {
 }
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	act := run
+	if os.Args[1] == "member" {
+		act = func(string) error { return member(os.Args[2:]) }
+	}
+	if err := act(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,0 +1,63 @@
+"""Groups of the Java client, franz-go and kafkajs, and of all of them together with Python's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compat.broker import unique_name
+from compat.groups.crew import PYTHON_CLIENTS, Crew
+from compat.groups.story import PARTITIONS, SETTINGS, Load, members_come_and_go, new_topic
+from interop.builds import go_driver, java_command, node_driver
+from ottla.testing import BrokerProcess
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+CASES = [
+    ("java", "range"),
+    ("java", "sticky"),
+    ("java", "cooperative-sticky"),
+    ("franz-go", "roundrobin"),
+    ("franz-go", "cooperative-sticky"),
+    ("kafkajs", "roundrobin"),
+]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[BrokerProcess]:
+    with BrokerProcess(settings=SETTINGS) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def commands() -> dict[str, list[str]]:
+    return {
+        **PYTHON_CLIENTS,
+        "java": [*java_command(), "GroupMember"],
+        "franz-go": [str(go_driver()), "member"],
+        "kafkajs": ["node", str(node_driver().with_name("member.js"))],
+    }
+
+
+@pytest.mark.parametrize(("client", "strategy"), CASES)
+def test_members_come_and_go_under_load(
+    broker: BrokerProcess, commands: dict[str, list[str]], client: str, strategy: str
+) -> None:
+    members_come_and_go(broker, client, strategy, commands)
+
+
+def test_one_group_in_three_languages(broker: BrokerProcess, commands: dict[str, list[str]]) -> None:
+    """All but kafkajs, whose round robin has a name of its own."""
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    load = Load(broker, topic)
+    try:
+        with Crew("java", "range", broker.bootstrap, group, topic, commands) as crew:
+            for client in ("java", "franz-go", "confluent"):
+                crew.add(1, client)
+            crew.wait_for_shares(2, 2, 2)
+            crew.alive[0].kill()
+            crew.wait_for_shares(3, 3)
+            crew.wait_for(load.stop())
+    finally:
+        load.stop()
