@@ -279,10 +279,13 @@ class LocalCoordination:
                 done(result)
 
 
-def _changed_nodes(txn: Txn) -> list[str]:
+def _changed_nodes(txn: Txn) -> Sequence[str]:
     """Every node that reads differently afterwards, but for the usage of quotas."""
+    changes = txn.changes
+    if len(changes) == 1 and isinstance(changes[0], DataSet):
+        return (changes[0].path,)  # nearly always
     changed: list[str] = []
-    for change in txn.changes:
+    for change in changes:
         if isinstance(change, (DataSet, AclSet)):
             changed.append(change.path)
         elif isinstance(change, (Created, Deleted)):

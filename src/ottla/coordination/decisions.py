@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from ottla.coordination import paths, quotas
-from ottla.coordination.acls import Identity, Perms, permits, resolve
+from ottla.coordination.acls import OPEN_ACL, Identity, Perms, permits, resolve
 from ottla.coordination.nodes import Node, NodeNumbers
 from ottla.coordination.operations import (
     ANY_VERSION,
@@ -163,7 +163,7 @@ class _Decision:
         # A sequential node may consist of its number alone ("/queue/").
         if not paths.is_legal(path + "0" if step.sequential else path):
             return StepResult(Code.BAD_ARGUMENTS)
-        acl = resolve(step.acl, self._identities)
+        acl = OPEN_ACL if step.acl is OPEN_ACL else resolve(step.acl, self._identities)
         if acl is None:
             return StepResult(Code.INVALID_ACL)
         parent_path = path[: path.rfind("/")] or "/"
@@ -171,13 +171,13 @@ class _Decision:
         if parent is None:
             # The root is its own parent and always there.
             return StepResult(Code.NO_NODE)
-        if not permits(parent.acl, Perms.CREATE, self._identities):
+        if parent.acl is not OPEN_ACL and not permits(parent.acl, Perms.CREATE, self._identities):
             return StepResult(Code.NO_AUTH)
         if step.sequential:
             path = f"{path}{parent.child_creations:010d}"
         if self._find(path) is not None:
             return StepResult(Code.NODE_EXISTS)
-        if is_session(parent.ephemeral_owner):
+        if parent.ephemeral_owner != NO_SESSION and is_session(parent.ephemeral_owner):
             return StepResult(Code.NO_CHILDREN_FOR_EPHEMERALS)
         data = step.data
         size = len(data) if data else 0
@@ -222,7 +222,7 @@ class _Decision:
         return _DONE
 
     def _set_data(self, step: SetData, node: NodeNumbers) -> StepResult:
-        if not permits(node.acl, Perms.WRITE, self._identities):
+        if node.acl is not OPEN_ACL and not permits(node.acl, Perms.WRITE, self._identities):
             return StepResult(Code.NO_AUTH)
         size = len(step.data) if step.data else 0
         if self._has_quotas and not self._fits(step.path, Usage(0, size - node.data_length)):

@@ -51,6 +51,7 @@ class Tree:
 
     def link(self, path: str, node: Node) -> None:
         """Let the rest of the tree know of a node whose own numbers, and its parent's, are right already."""
+        self.data_bytes += len(path) + node.data_length
         self._enlist(path, node)
         if path != "/":
             cut = path.rfind("/")
@@ -127,21 +128,23 @@ class Tree:
             parent.children = set()
         parent.children.add(path[cut + 1 :])
         node = self.nodes[path] = Node(data, txn.zxid, txn.time_ms, owner, acl, self.snapshot_mark)
-        self._enlist(path, node)
-        if path.startswith(quotas.QUOTA_ROOT) and (measured := quotas.measured_path(path)) is not None:
-            self._measure(node, self.usage(measured))
+        self.data_bytes += len(path) + node.data_length
+        if owner != NO_SESSION or path.startswith(quotas.QUOTA_ROOT):
+            self._enlist(path, node)
+            if (measured := quotas.measured_path(path)) is not None:
+                self._measure(node, self.usage(measured))
         if self.quotas.prefixes:
             self._use(path, Usage(1, node.data_length))
 
     def _enlist(self, path: str, node: Node) -> None:
-        self.data_bytes += len(path) + node.data_length
+        """What is known of the node elsewhere: who owns it, what it limits."""
         owner = node.ephemeral_owner
         if owner != NO_SESSION:
             if is_session(owner):
                 self.ephemerals.setdefault(owner, set()).add(path)
             else:
                 self.fading[path] = None
-        if path.startswith(quotas.QUOTA_ROOT) and (limited := quotas.limited_path(path)) is not None:
+        if (limited := quotas.limited_path(path)) is not None:
             self.quotas.prefixes.add(limited)
 
     def _delete(self, change: Deleted, txn: Txn) -> None:
