@@ -17,6 +17,7 @@ from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.model.errors import CorruptData
 
 _ENTRY = Struct(">hqqqq")
+ENTRY_BYTES = _ENTRY.size
 _VERSION = 0
 _BLOCK_ENTRIES = 64  # read at once
 

@@ -140,7 +140,9 @@ def test_what_the_log_can_tell_is_rebuilt(partition: str, suffix: str) -> None:
 @pytest.mark.parametrize(
     "content", [b"garbage", b"0\n2\norders 0 99999\nnobody 1 7\n"], ids=["unreadable", "too far"]
 )
-@pytest.mark.parametrize("name", [checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS])
+@pytest.mark.parametrize(
+    "name", [checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.CLEANER_OFFSETS]
+)
 def test_checkpoints_say_no_more_than_the_logs_hold(partition: str, name: str, content: bytes) -> None:
     path = Path(partition).parent / name
     path.write_bytes(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,7 +46,7 @@ def record_rows(files: Files, path: str, decoder: RecordDecoder | None) -> Itera
 
 
 def _parts(files: Files, path: str) -> Iterator[tuple[FileHandle, WholeBatch | BrokenBytes]]:
-    base_offset = file_names.parse_offset(path.rpartition("/")[2])
+    base_offset = file_names.parse_offset(os.path.basename(path))
     assert base_offset is not None
     handle = files.open(path, writable=False)
     try:

@@ -19,6 +19,7 @@ OFFSET_CHECKPOINTS = (
     checkpoints.RECOVERY_POINTS,
     checkpoints.LOG_START_OFFSETS,
     checkpoints.HIGH_WATERMARKS,
+    checkpoints.CLEANER_OFFSETS,
 )
 
 

@@ -7,13 +7,12 @@ segment of any size can be shown.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ottla.log import checkpoints, directory_properties, file_names, leader_epochs
 from ottla.log.files import Files
-from ottla.log.inspection.batch_dump import batch_rows, record_rows
+from ottla.log.inspection.batch_dump import Row, batch_rows, record_rows
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS
 from ottla.log.inspection.index_check import decode_entries
 from ottla.log.inspection.readable import RecordDecoders
@@ -25,8 +24,6 @@ from ottla.log.time_index import TimeIndex
 from ottla.log.txn_index import decode_aborted
 from ottla.model.topics import topic_id_text
 
-Row = Mapping[str, Any]
-
 
 @dataclass(slots=True, frozen=True)
 class FileDump:
@@ -35,7 +32,7 @@ class FileDump:
 
 
 class UnknownFile(ValueError):
-    pass
+    """No file of a log has such a name."""
 
 
 def dump_file(files: Files, path: str, *, records: bool, decoders: RecordDecoders) -> FileDump:

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from struct import Struct
 
 from ottla.log.inspection.findings import Finding, FindingKind
+from ottla.log.offset_index import OffsetIndex
 from ottla.log.sparse_index import Entry, SparseIndex
+from ottla.log.time_index import TimeIndex
 from ottla.model.offsets import NO_TIMESTAMP
 from ottla.records.batch import BatchHeader
 
@@ -76,7 +78,9 @@ class OffsetIndexCheck:
         number, (relative_offset, position) = self._left.popleft()
         offset = self._base_offset + relative_offset
         text = f"the entry of offset {offset} leads to position {position}: {problem}"
-        self.findings.append(Finding(FindingKind.INDEX, self._path, text, number * 8, offset))
+        self.findings.append(
+            Finding(FindingKind.INDEX, self._path, text, number * OffsetIndex.ENTRY.size, offset)
+        )
 
 
 class TimeIndexCheck:
@@ -114,4 +118,6 @@ class TimeIndexCheck:
         offset = self._offset
         number, (timestamp, _) = self._left.popleft()
         text = f"the entry of timestamp {timestamp} at offset {offset} {problem}"
-        self.findings.append(Finding(FindingKind.INDEX, self._path, text, number * 12, offset))
+        self.findings.append(
+            Finding(FindingKind.INDEX, self._path, text, number * TimeIndex.ENTRY.size, offset)
+        )

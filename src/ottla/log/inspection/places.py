@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ottla.log import checkpoints, directory_properties, file_names
+from ottla.log import checkpoints, directory_properties, file_names, leader_epochs
 from ottla.log.files import Files
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS, partition_names
 
@@ -77,7 +77,7 @@ def files_in(files: Files, place: Place) -> list[str]:
 
 def _files_of_partition(files: Files, path: str) -> list[str]:
     names = [name for name, is_directory in files.list_directory(path) if not is_directory]
-    others = [name for name in names if name in (checkpoints.PARTITION_METADATA, "leader-epoch-checkpoint")]
+    others = [name for name in names if name in (checkpoints.PARTITION_METADATA, leader_epochs.FILE_NAME)]
     numbered = [
         name
         for name in names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
-from ottla.log import checkpoints, file_names
+from ottla.log import checkpoints
 from ottla.log.files import Files
 from ottla.log.inspection.batch_walk import BrokenBytes, walk
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS, partition_names
@@ -92,7 +92,3 @@ def _find_cut(files: Files, report: PartitionReport, cut_at: int | None) -> Cut 
     finally:
         handle.close()
     return Cut(segment.path, segment.size, end_offset)
-
-
-def partition_of(path: str) -> TopicPartition | None:
-    return file_names.parse_directory(os.path.basename(path))

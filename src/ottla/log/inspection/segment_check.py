@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from ottla.log.inspection.index_check import OffsetIndexCheck, TimeIndexCheck, c
 from ottla.log.offset_index import OffsetIndex
 from ottla.log.sparse_index import Entry, SparseIndex
 from ottla.log.time_index import TimeIndex
-from ottla.log.txn_index import decode_aborted
+from ottla.log.txn_index import ENTRY_BYTES, decode_aborted
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_LEADER_EPOCH, NO_TIMESTAMP
 from ottla.records.findings import CorruptRecords
@@ -50,7 +51,7 @@ def check_segment(
     `is_last`: damage at its end is what a crash leaves. `is_growing`: a broker writes to it at this moment,
     so that its end may be half written. `look_inside`: decode every record too. OSError: it cannot be read.
     """
-    base_offset = file_names.parse_offset(log_path.rpartition("/")[2])
+    base_offset = file_names.parse_offset(os.path.basename(log_path))
     if base_offset is None:
         raise ValueError(f"{log_path} is not named after its first offset")
     report = SegmentReport(log_path, base_offset, base_offset)
@@ -140,5 +141,7 @@ def _check_txn_index(files: Files, path: str) -> Iterator[Finding]:
     for number, transaction in enumerate(transactions):
         if not last_before < transaction.last_offset >= transaction.first_offset:
             problem = f"entry {number} is out of order: {transaction}"
-            yield Finding(FindingKind.TXN_INDEX, path, problem, number * 34, transaction.first_offset)
+            yield Finding(
+                FindingKind.TXN_INDEX, path, problem, number * ENTRY_BYTES, transaction.first_offset
+            )
         last_before = transaction.last_offset
