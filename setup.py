@@ -23,9 +23,11 @@ def kernels() -> list[Extension]:
         Extension(
             f"ottla.records._{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3", "-g0"]
         )
-        for name in ("kernel", "kernel_header")
+        for name in ("kernel", "kernel_header", "kernel_compaction")
     ]
-    extensions = cythonize(sources, build_dir="build/cython", language_level=3, quiet=True)
+    extensions = cythonize(
+        sources, include_path=["src"], build_dir="build/cython", language_level=3, quiet=True
+    )
     for extension in extensions:
         extension.optional = True  # said here, because cythonize() forgets it
     return extensions

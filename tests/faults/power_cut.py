@@ -310,6 +310,9 @@ class SimulatedFiles(Files):
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._inode(path).modified_ms = modified_ms
+
     def device(self, path: str) -> int:
         return _DEVICE
 

@@ -11,6 +11,7 @@ import pytest
 
 from faults.power_cut import PowerCut, SimulatedFiles
 from log.building import (
+    CLUSTER_ID,
     NOW_MS,
     PARTITION,
     append,
@@ -138,10 +139,20 @@ def test_a_segment_that_lost_its_tail_at_a_batch_boundary_ends_the_log() -> None
     assert reopen(files, segment_bytes=300).log_end_offset == third.base_offset + 1
 
 
-def test_a_compacted_log_may_have_gaps_between_segments() -> None:
+def test_a_compacted_log_that_is_not_synced_has_no_gaps_either() -> None:
     files, log = written(20, synced=2, segment_bytes=300)
     third = log.segments[2]
     damage(files, third.log.path, cut(third.position_of(third.base_offset + 1)))
+    log = reopen(files, segment_bytes=300, cleanup_compact=True)
+    assert log.log_end_offset == third.base_offset + 1
+
+
+def test_a_compacted_log_of_kafka_may_have_gaps_between_segments() -> None:
+    files, log = written(20, synced=2, segment_bytes=300)
+    third = log.segments[2]
+    damage(files, third.log.path, cut(third.position_of(third.base_offset + 1)))
+    kafkas = f"version=0\nbroker.id=1\ncluster.id={CLUSTER_ID}\n"
+    files.write_atomically("/disk/meta.properties", kafkas.encode())
     log = reopen(files, segment_bytes=300, cleanup_compact=True)
     assert log.log_end_offset == 20
     gap = range(third.base_offset + 1, log.segments[3].base_offset)

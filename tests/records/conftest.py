@@ -14,6 +14,7 @@ from ottla.records import kernel_choice
 class Kernels(NamedTuple):
     records: ModuleType
     header: ModuleType
+    compaction: ModuleType
 
 
 def compiled_kernels() -> Kernels:
@@ -21,6 +22,7 @@ def compiled_kernels() -> Kernels:
         return Kernels(
             importlib.import_module("ottla.records._kernel"),
             importlib.import_module("ottla.records._kernel_header"),
+            importlib.import_module("ottla.records._kernel_compaction"),
         )
     except ModuleNotFoundError:
         pytest.skip("no compiled kernel was built here (no C compiler, or OTTLA_NO_KERNEL)")
@@ -30,6 +32,7 @@ def source_kernels() -> Kernels:
     return Kernels(
         importlib.import_module("ottla.records.kernel"),
         importlib.import_module("ottla.records.kernel_header"),
+        importlib.import_module("ottla.records.kernel_compaction"),
     )
 
 
@@ -39,6 +42,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
     chosen = compiled_kernels() if request.param == "compiled" else source_kernels()
     monkeypatch.setattr(kernel_choice, "record_kernel", chosen.records)
     monkeypatch.setattr(kernel_choice, "header_kernel", chosen.header)
+    monkeypatch.setattr(kernel_choice, "compaction_kernel", chosen.compaction)
     return chosen
 
 

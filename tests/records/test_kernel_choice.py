@@ -93,4 +93,8 @@ def test_the_kernel_can_be_left_out(project_copy: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_the_kernel_is_built_with_a_compiler(project_copy: Path) -> None:
-    assert {name.split(".")[0] for name in build(project_copy)} == {"_kernel", "_kernel_header"}
+    assert {name.split(".")[0] for name in build(project_copy)} == {
+        "_kernel",
+        "_kernel_header",
+        "_kernel_compaction",
+    }

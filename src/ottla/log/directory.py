@@ -78,6 +78,9 @@ class LogDirectory:
             self.high_watermarks = self._read_offsets(
                 checkpoints.HIGH_WATERMARKS
             )  # as of the last checkpoint
+            self.cleaned_offsets = (
+                self._read_cleaned_offsets()
+            )  # where the next cleaning pass of a log begins
             self._load(config_of, now_ms)
             self._sync()
             if not self.was_clean:
@@ -116,8 +119,12 @@ class LogDirectory:
 
     def _load_one(self, partition: TopicPartition, config: TopicConfig, now_ms: int) -> None:
         directory = self._file(str(partition))
+        recovery_point = self._recovery_points.get(partition, 0)
         hints = Hints(
-            self.was_clean, self._recovery_points.get(partition, 0), self._log_starts.get(partition)
+            self.was_clean,
+            recovery_point,
+            self._log_starts.get(partition),
+            is_dense=self.properties.was_ours and self.cleaned_offsets.get(partition, 0) <= recovery_point,
         )
         try:
             metadata = self._files.read_all(os.path.join(directory, checkpoints.PARTITION_METADATA))
@@ -148,6 +155,13 @@ class LogDirectory:
         except CorruptData as error:
             raise CorruptData(f"{path}: {error}") from error
 
+    def _read_cleaned_offsets(self) -> dict[TopicPartition, int]:
+        try:
+            return self._read_offsets(checkpoints.CLEANER_OFFSETS)
+        except CorruptData as error:
+            _log.error("%s; compacted topics are cleaned from their beginnings", error)
+            return {}
+
     # -- partitions come and go ----------------------------------------------------------------------------
 
     def create(
@@ -163,6 +177,8 @@ class LogDirectory:
         if partition in self._recovery_points or partition in self._log_starts:
             # Left from a deleted topic of that name; a crash must not measure the new log by it.
             self.begin_checkpoint().run()
+        if self.cleaned_offsets.pop(partition, None) is not None:
+            self._checkpoints.begin([self._encoded_cleaned_offsets()]).run()
         self.ballast.check()
         directory = self._file(str(partition))
         if self._files.exists(directory):
@@ -209,22 +225,28 @@ class LogDirectory:
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""
+        log.settle_swap()
         lowest = log.segment_base(offset)  # the batch that spans `offset` goes too, so the end may be lower
         recovery_point = min(lowest, self._recovery_points.get(log.topic_partition, 0))
         log_start = min(lowest, self._log_starts.get(log.topic_partition, 0))
-        self._rewrite_checkpoints(log.topic_partition, recovery_point, log_start)
+        cleaned = min(lowest, self.cleaned_offsets.get(log.topic_partition, 0))
+        self._rewrite_checkpoints(log.topic_partition, recovery_point, log_start, cleaned)
         log.truncate_to(offset, now_ms)
 
     def restart(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Drop everything in the log and go on, empty, at `offset`."""
-        self._rewrite_checkpoints(log.topic_partition, recovery_point=0, log_start=offset)
+        log.settle_swap()
+        self._rewrite_checkpoints(log.topic_partition, recovery_point=0, log_start=offset, cleaned=0)
         log.restart_at(offset, now_ms)
 
-    def _rewrite_checkpoints(self, partition: TopicPartition, recovery_point: int, log_start: int) -> None:
+    def _rewrite_checkpoints(
+        self, partition: TopicPartition, recovery_point: int, log_start: int, cleaned: int
+    ) -> None:
         writes = []
         for name, offsets, offset in (
             (checkpoints.LOG_START_OFFSETS, self._log_starts, log_start),
             (checkpoints.RECOVERY_POINTS, self._recovery_points, recovery_point),
+            (checkpoints.CLEANER_OFFSETS, self.cleaned_offsets, cleaned),
         ):
             if offsets.get(partition, 0) != offset:
                 offsets[partition] = offset
@@ -281,6 +303,16 @@ class LogDirectory:
             if log.log_start_offset > 0:
                 self._log_starts[partition] = log.log_start_offset
         return [self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts)]
+
+    def begin_cleaner_checkpoint(self, partition: TopicPartition, cleaned_offset: int) -> CheckpointWrites:
+        """A cleaning pass is over, and all its segments are in their places: for a worker to write."""
+        self.cleaned_offsets[partition] = cleaned_offset
+        return self._checkpoints.begin([self._encoded_cleaned_offsets()])
+
+    def _encoded_cleaned_offsets(self) -> tuple[str, bytes]:
+        known = self.logs.keys() | self.failed.keys()
+        kept = {partition: offset for partition, offset in self.cleaned_offsets.items() if partition in known}
+        return self._encoded(checkpoints.CLEANER_OFFSETS, kept)
 
     def drop_expired(self, now_ms: int) -> None:
         """Once the last checkpoint was written, the segments before the starts it holds can go."""

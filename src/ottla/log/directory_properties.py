@@ -28,6 +28,7 @@ class DirectoryProperties:
     cluster_id: str
     node_id: int
     directory_id: str  # 22 characters, as topic ids are written
+    was_ours: bool  # Ottla has used it before, and not only Kafka
 
 
 def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> DirectoryProperties:
@@ -54,7 +55,7 @@ def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> D
     }
     if any(found.get(name) != value for name, value in wanted.items()):
         files.write_atomically(file, _encode(wanted))
-    return DirectoryProperties(cluster_id, node_id, directory_id)
+    return DirectoryProperties(cluster_id, node_id, directory_id, _LAYOUT in found)
 
 
 def read_cluster_id(files: Files, path: str) -> str | None:

@@ -128,6 +128,10 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """A file that takes the place of another one is as old as that."""
+        ...
+
     def device(self, path: str) -> int:
         """Which filesystem `path` is on (`st_dev`)."""
         ...
@@ -398,6 +402,9 @@ class SystemFiles(Files):
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def device(self, path: str) -> int:
         return os.stat(path).st_dev

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
 from ottla.log.checkpoints import PARTITION_METADATA
+from ottla.log.interrupted_swaps import settle_interrupted_swaps
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from ottla.log.log_state import LogState, Storage, Unsynced
 from ottla.log.open_files import OpenFiles, PooledFile
@@ -32,6 +33,7 @@ class Hints:
     was_clean: bool  # the last stop completed and synced everything: nothing needs to be checked
     recovery_point: int = 0  # below it everything was synced
     log_start_offset: int | None = None  # as of the last checkpoint; None: it had none
+    is_dense: bool = True  # we compact only below the recovery point; Kafka does not look at it
 
 
 def open_log(
@@ -106,7 +108,7 @@ def _load_segments(
     if segments and not is_trusted and _lost_its_beginning(segments, hints, names):
         _discard(pool, segments, len(segments))
     if segments and not is_trusted:
-        is_dense = not config.cleanup_compact
+        is_dense = hints.is_dense or not config.cleanup_compact
         is_durable = not recover_segments(
             pool.files, segments, hints.recovery_point, config.index_interval_bytes, epochs, is_dense=is_dense
         )
@@ -159,16 +161,13 @@ def create_log(
 def _usable_names(pool: OpenFiles, directory: str) -> list[str]:
     """The names of files that count. What a stop in the middle of something left is removed."""
     names = [name for name, is_directory in pool.files.list_directory(directory) if not is_directory]
-    if any(name.endswith(file_names.SWAP) for name in names):
-        raise CorruptData(
-            f"{directory} was left in the middle of a compaction; start Kafka on it once, then stop it"
-        )
+    names = settle_interrupted_swaps(pool, directory, names)
     usable = []
     logs = {name.removesuffix(file_names.LOG) for name in names if name.endswith(file_names.LOG)}
     for name in names:
         stem, dot, suffix = name.partition(".")
         is_orphan = dot + suffix in file_names.SEGMENT_SUFFIXES and stem not in logs
-        if is_orphan or name.endswith((file_names.DELETED, file_names.CLEANED, ".tmp")):
+        if is_orphan or name.endswith((file_names.DELETED, ".tmp")):
             pool.files.remove(os.path.join(directory, name))
         else:
             usable.append(name)

@@ -11,6 +11,8 @@ from struct import Struct
 
 from ottla.log.sparse_index import SparseIndex
 
+ENTRY_BYTES = 8
+
 
 class OffsetIndex(SparseIndex):
     __slots__ = ()

@@ -15,12 +15,14 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.log import leader_epochs, retention, time_index
+from ottla.log import file_names, leader_epochs, retention, time_index
+from ottla.log.cleaning_job import CleanedGroup
 from ottla.log.files import TEMPORARY_SUFFIX, FileRange
 from ottla.log.log_state import LogState, Storage, Unsynced
 from ottla.log.open_files import PooledFile, WithoutWaiting
 from ottla.log.producer_snapshots import apply_marker, rebuild_producers
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
+from ottla.log.segment_swap import SegmentSwap
 from ottla.log.sync_ticket import SyncTicket
 from ottla.log.timestamp_lookup import TimestampedOffset, find_max_timestamp, find_timestamp
 from ottla.log.transaction_markers import read_marker
@@ -75,6 +77,8 @@ class PartitionLog:
         self._bytes_since_snapshot = 0
         self._last_sync_ms = 0
         self._epochs_saved = 0  # counts, to name the files apart
+        self._swap: SegmentSwap | None = None  # a cleaned segment that takes the place of others
+        self.truncation_count = 0  # a cleaning pass from before the last one is of no worth
         self.set_config(config)
         self._check_offsets()
 
@@ -408,6 +412,7 @@ class PartitionLog:
         Not earlier: a power cut may bring any of the dropped files back, and what then looks like a log with
         its middle lost must be known to be no part of the log any more.
         """
+        self.settle_swap()
         count = self._segments.index_of(start_offset)
         if count > 0:
             self._drop(self._segments.remove(0, count), now_ms)
@@ -467,6 +472,7 @@ class PartitionLog:
         self._after_truncation(offset)
 
     def _after_truncation(self, end_offset: int) -> None:
+        self.truncation_count += 1
         self.log_end_offset = end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.synced_offset = min(self.synced_offset, end_offset)
@@ -478,6 +484,40 @@ class PartitionLog:
         )
         self._is_complete = False
         self._check_offsets()
+
+    # -- compaction ----------------------------------------------------------------------------------------
+
+    def begin_swap(self, group: CleanedGroup, truncation_count: int) -> SegmentSwap | None:
+        """A cleaned segment is to take the place of others; None: they are not what they were any more.
+
+        The caller steps through it with `step_swap`, and has it synced by a worker after each step.
+        """
+        assert self._swap is None, self.topic_partition
+        if truncation_count != self.truncation_count or not self._segments.holds(group.replaced):
+            return None
+        self._swap = SegmentSwap(
+            self._storage.pool, self.directory, self._segments, group.base_offset, group.replaced
+        )
+        return self._swap
+
+    def step_swap(self, swap: SegmentSwap, now_ms: int) -> None:
+        removable = swap.step()
+        self._storage.deletions.schedule(removable, now_ms + self.config.file_delete_delay_ms)
+        if swap.is_over:
+            self._swap = None
+            self._snapshots.delete_except(self._segments.bases)
+
+    def discard_cleaned(self) -> None:
+        """What a pass that came to nothing has left goes. For a worker thread; no other pass may run."""
+        for name, _ in self._files.list_directory(self.directory):
+            if name.endswith(file_names.CLEANED):
+                self._files.remove(os.path.join(self.directory, name))
+
+    def settle_swap(self) -> None:
+        """Before anything else happens to the segments. A swap that had only begun is undone."""
+        if self._swap is not None:
+            self._swap.settle()
+            self._swap = None
 
     # -- stopping ------------------------------------------------------------------------------------------
 
@@ -496,6 +536,7 @@ class PartitionLog:
 
     def prepare_close(self) -> None:
         """Complete all files; the sync round that follows makes the next start a clean one."""
+        self.settle_swap()
         if not self._is_complete:
             self._write_snapshot()
             self._unsynced.files += self._segments.active.complete()

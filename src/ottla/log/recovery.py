@@ -38,7 +38,8 @@ def recover_segments(
 
     False: nothing was found behind the recovery point and nothing was cut, so all is durable as it is. (With
     a recovery point of 0 that cannot be known: there may never have been a sync.)
-    `is_dense`: no compaction, so that a segment which ends before the next one begins has lost its tail.
+    `is_dense`: nothing was compacted behind the recovery point, so that a segment there which ends before the
+    next one begins has lost its tail.
     The segment before the recovery point is looked at too: it may have been sealed after the last sync.
     """
     first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)

@@ -19,7 +19,7 @@ class Reindexing:
     def add(self, position: int, header: BatchHeader) -> None:
         segment = self._segment
         relative_offset = header.last_offset - segment.base_offset
-        if header.max_timestamp > self._max_timestamp:
+        if header.max_timestamp > self._max_timestamp and header.record_count:  # it may have been emptied
             self._max_timestamp, self._max_offset = header.max_timestamp, relative_offset
         if position - self._last_entry_position > self._interval_bytes:
             segment.offset_index.append(relative_offset, position)

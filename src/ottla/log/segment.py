@@ -189,6 +189,12 @@ class Segment:
         for file in self._all_files():
             file.release()
 
+    def moved(self, stage: str) -> None:
+        """The files were renamed from their names with `stage` behind to their own."""
+        for file in self._all_files():
+            file.path = file.path.removesuffix(stage)
+        self.txn_index.path = self.txn_index.path.removesuffix(stage)
+
     def _all_files(self) -> tuple[PooledFile, ...]:
         files = (self.log, self.offset_index.file, self.time_index.file)
         return files if self.txn_index.file is None else (*files, self.txn_index.file)
@@ -221,7 +227,7 @@ class Segment:
         offset = self.base_offset + relative_offset
         _, position = (self.offset_index.last() if len(self.time_index) else None) or (0, 0)
         for _, header in self.headers(position):
-            if header.max_timestamp > timestamp:
+            if header.max_timestamp > timestamp and header.record_count:  # emptied ones have no record of it
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp, self._max_timestamp_offset = timestamp, offset
 
@@ -295,24 +301,31 @@ class Segment:
         )
 
 
-def create_segment(pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0) -> Segment:
-    """A new, empty segment. Leftovers of an attempt that failed half way are replaced."""
+def create_segment(
+    pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0, *, stage: str = ""
+) -> Segment:
+    """A new, empty segment. Leftovers of an attempt that failed half way are replaced.
+
+    `stage` is what its files' names end in while they are not part of the log.
+    """
     stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
-    log = pool.create(stem + file_names.LOG)
+    log = pool.create(stem + file_names.LOG + stage)
     if reserve_bytes:
         log.handle().reserve(reserve_bytes)
-    offset_index = OffsetIndex(pool.create(stem + file_names.OFFSET_INDEX), 0)
-    time_index = TimeIndex(pool.create(stem + file_names.TIME_INDEX), 0)
-    txn_index = TransactionIndex(pool, stem + file_names.TXN_INDEX)
+    offset_index = OffsetIndex(pool.create(stem + file_names.OFFSET_INDEX + stage), 0)
+    time_index = TimeIndex(pool.create(stem + file_names.TIME_INDEX + stage), 0)
+    txn_index = TransactionIndex(pool, stem + file_names.TXN_INDEX + stage)
     return Segment(log, 0, offset_index, time_index, txn_index, base_offset)
 
 
-def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
+def load_segment(pool: OpenFiles, directory: str, base_offset: int, *, stage: str = "") -> Segment:
     """An existing segment as its files are, trusted; a missing index counts as an empty one."""
     stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
-    log_path = stem + file_names.LOG
+    log_path, index_path, time_path, txn_path = (
+        stem + suffix + stage for suffix in file_names.SEGMENT_SUFFIXES
+    )
     sizes = []
-    for path in (stem + file_names.OFFSET_INDEX, stem + file_names.TIME_INDEX):
+    for path in (index_path, time_path):
         try:
             sizes.append(pool.files.size(path))
         except FileNotFoundError:
@@ -320,13 +333,13 @@ def load_segment(pool: OpenFiles, directory: str, base_offset: int) -> Segment:
             sizes.append(0)
     txn_bytes = None
     with contextlib.suppress(FileNotFoundError):  # most have none
-        txn_bytes = pool.files.size(stem + file_names.TXN_INDEX)
+        txn_bytes = pool.files.size(txn_path)
     return Segment(
         pool.existing(log_path),
         pool.files.size(log_path),
-        OffsetIndex(pool.existing(stem + file_names.OFFSET_INDEX), sizes[0]),
-        TimeIndex(pool.existing(stem + file_names.TIME_INDEX), sizes[1]),
-        TransactionIndex(pool, stem + file_names.TXN_INDEX, txn_bytes),
+        OffsetIndex(pool.existing(index_path), sizes[0]),
+        TimeIndex(pool.existing(time_path), sizes[1]),
+        TransactionIndex(pool, txn_path, txn_bytes),
         base_offset,
     )
 

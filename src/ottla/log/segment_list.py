@@ -29,6 +29,11 @@ class SegmentList:
         """Which one holds `offset`; -1 when it lies before all of them."""
         return bisect_right(self.bases, offset) - 1
 
+    def holds(self, bases: Sequence[int]) -> bool:
+        """Whether closed segments with these base offsets are there, as neighbours."""
+        first = self.index_of(bases[0])
+        return first >= 0 and self.bases[first : first + len(bases)] == list(bases) != self.bases[first:]
+
     def append(self, segment: Segment) -> None:
         """The new active one."""
         assert segment.base_offset > self.bases[-1]
@@ -42,6 +47,17 @@ class SegmentList:
         del self._segments[first:end]
         del self.bases[first:end]
         self.active = self._segments[-1]
+        return removed
+
+    def replace(self, bases: Sequence[int], segment: Segment) -> Sequence[Segment]:
+        """`segment` takes the place of closed neighbours, those with the base offsets `bases`."""
+        first = self.bases.index(bases[0])
+        end = first + len(bases)
+        assert self.holds(bases)
+        removed = self._segments[first:end]
+        segment.end_offset = removed[-1].end_offset
+        self._segments[first:end] = [segment]
+        self.bases[first:end] = [segment.base_offset]
         return removed
 
     def replace_all(self, segment: Segment) -> Sequence[Segment]:

@@ -47,7 +47,7 @@ def _in_segment(segment: Segment, timestamp: int, start_offset: int) -> Timestam
 
     first_offset = segment.base_offset  # none of the batch at hand is smaller
     for position, header in segment.headers(start):
-        if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+        if header.max_timestamp >= timestamp and header.last_offset >= start_offset and header.record_count:
             found = _in_batch(segment, position, header, max(first_offset, start_offset), matches)
             if found is not None:
                 return found
@@ -70,7 +70,7 @@ def find_max_timestamp(segments: Iterable[Segment]) -> TimestampedOffset | None:
     wanted = newest.max_timestamp
     start = newest.offset_index.position(newest.max_timestamp_offset - newest.base_offset)
     for position, header in newest.headers(start):
-        if header.max_timestamp == wanted:
+        if header.max_timestamp == wanted and header.record_count:
             if header.magic == 0:
                 return None  # format 0 has no timestamps
             return _in_batch(

@@ -21,6 +21,8 @@ ENTRY_BYTES = _ENTRY.size
 _VERSION = 0
 _BLOCK_ENTRIES = 64  # read at once
 
+ENTRY_BYTES = _ENTRY.size
+
 
 class AbortedTransaction(NamedTuple):
     producer_id: int
@@ -49,12 +51,12 @@ def decode_aborted(data: Buffer) -> list[AbortedTransaction]:
 class TransactionIndex:
     """The index of one segment; its file is made for the first transaction that is aborted there."""
 
-    __slots__ = ("_count", "_path", "_pool", "file")
+    __slots__ = ("_count", "_pool", "file", "path")
 
     def __init__(self, pool: OpenFiles, path: str, file_bytes: int | None = None) -> None:
         self.file: PooledFile | None = pool.existing(path) if file_bytes is not None else None
         self._pool = pool
-        self._path = path
+        self.path = path
         self._count = (file_bytes or 0) // _ENTRY.size
 
     def __len__(self) -> int:
@@ -63,7 +65,7 @@ class TransactionIndex:
     def append(self, transaction: AbortedTransaction) -> PooledFile:
         """Returns the file, which must be synced, and its name too. OSError: nothing was appended."""
         if self.file is None:
-            self.file = self._pool.create(self._path)
+            self.file = self._pool.create(self.path)
         handle = self.file.handle()
         handle.size = self._count * _ENTRY.size  # what a failed append left behind is overwritten
         handle.append([encode_aborted(transaction)])

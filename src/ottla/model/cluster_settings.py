@@ -20,7 +20,6 @@ from ottla.model.config_types import (
 from ottla.model.limits import KIB, MIB
 
 _NO_REPLICATION = "brokers do not replicate to each other yet"
-_NO_COMPACTION = "compacted topics are not cleaned yet"
 _ONE_AT_A_TIME = "changes are sent to the ensemble one at a time, so that none is done twice"
 
 
@@ -198,9 +197,7 @@ _COORDINATION = (
 
 
 def _cleaner(name: str, kind: ConfigType, default: Value, doc: str, rule: Rule | None = None) -> Setting:
-    return Setting(
-        f"log.cleaner.{name}", kind, default, doc, rule, update_mode="cluster-wide", inert=_NO_COMPACTION
-    )
+    return Setting(f"log.cleaner.{name}", kind, default, doc, rule, update_mode="cluster-wide")
 
 
 _CLEANER = (
@@ -209,7 +206,6 @@ _CLEANER = (
         BOOLEAN,
         True,
         "Whether compacted topics are cleaned; without it they grow for ever.",
-        inert=_NO_COMPACTION,
     ),
     _cleaner("threads", INT, 1, "How many logs are cleaned at the same time.", at_least(0)),
     _cleaner(

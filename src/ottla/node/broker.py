@@ -26,6 +26,7 @@ from ottla.model.configs import ConfigSource
 from ottla.model.health import Health
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
+from ottla.node.cleaning import Cleaning
 from ottla.node.coordination_node import LOCK
 from ottla.node.coordination_rounds import CoordinationRounds
 from ottla.node.ensemble import SESSION_OVER, ControllerOperation, connect, outcome_of, take_office
@@ -78,6 +79,7 @@ class Broker:
         self._lock: Lock | None = None  # of the coordination directory
         self._ensemble: KazooCoordination | None = None  # when the tree is not ours
         self._directories = LogDirectories()
+        self._cleaning: Cleaning | None = None
         self._socket_options = _socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
@@ -124,7 +126,9 @@ class Broker:
         if not all(directory.was_clean for directory in self._directories):
             self._await(self._controller.raise_leader_epochs)
         self._hosting.host_all()
-        self._controller.on_change += [self._hosting.follow, self._follow]
+        self._cleaning = self._make_cleaning()
+        self.health.add("cleaner", self._cleaning.problem)
+        self._controller.on_change += [self._hosting.follow, self._cleaning.follow, self._follow]
         self._limit_connections()
         self._services = self._make_services()
         groups, transactions = self._services.groups, self._services.transactions
@@ -239,6 +243,17 @@ class Broker:
             fetch_bytes_max=self.settings.config.integer("fetch.max.bytes"),
         )
 
+    def _make_cleaning(self) -> Cleaning:
+        return Cleaning(
+            self._reactor,
+            self.clock,
+            lambda: self._controller.config,
+            self.partitions,
+            self._directories,
+            self.metrics,
+            self._fail_directory,
+        )
+
     def _make_housekeeping(self) -> Housekeeping:
         return Housekeeping(
             self._reactor,
@@ -344,6 +359,8 @@ class Broker:
 
     def _close(self) -> None:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
+        if self._cleaning is not None:
+            self._cleaning.stop()
         for workers in (self._syncer, self._coordination_syncer, self._reader):
             workers.stop()
         for directory in self._directories:
@@ -362,6 +379,8 @@ class Broker:
 
     def _abandon(self) -> None:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""
+        if self._cleaning is not None:
+            self._cleaning.abandon()
         for workers in (self._syncer, self._coordination_syncer, self._reader):
             workers.abandon()
         for _, sock in self._bound:

@@ -30,13 +30,9 @@ if not cython.compiled:
     Long = int
     Octets = memoryview  # what is read
     Room = bytearray  # what is written to
-else:
+else:  # the types, and what `kernel_compaction` uses of this file, are declared in _kernel.pxd
     from cython.cimports.cpython.bytearray import PyByteArray_AS_STRING, PyByteArray_Resize
     from cython.cimports.libc.string import memcpy
-
-    Long = cython.typedef(cython.longlong)
-    Octets = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-    Room = cython.typedef(cython.pointer[cython.uchar])
 
 INT32_MAX = cython.declare(cython.longlong, 0x7FFF_FFFF)
 INT64_MAX = cython.declare(cython.longlong, 0x7FFF_FFFF_FFFF_FFFF)
@@ -65,7 +61,7 @@ def is_compiled() -> bool:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _varint(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
+def varint(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
     """A zigzag int32 and the position after it, which is -1 for a fault."""
     value: Long = 0
     byte: Long
@@ -88,7 +84,7 @@ def _varint(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _varlong(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
+def varlong(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
     """A zigzag int64 and the position after it, which is -1 for a fault."""
     value: cython.ulonglong = 0
     byte: cython.ulonglong
@@ -114,7 +110,7 @@ def _varlong(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
 def _skip(p: Octets, pos: Long, end: Long) -> tuple[Long, Long]:
     """Size and position of what a varint says is here (size negative: null); position -1 for a fault."""
     size: Long
-    size, pos = _varint(p, pos, end)
+    size, pos = varint(p, pos, end)
     if pos < 0 or size > end - pos:
         return 0, -1
     return size, pos
@@ -148,7 +144,7 @@ def _headers_end(
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _record_at(
+def record_at(
     p: Octets, pos: Long, end: Long
 ) -> tuple[
     Long,
@@ -181,11 +177,11 @@ def _record_at(
         return -1, pos, 0, 0, 0, 0, 0, 0, 0
     end = at + size
     pos = at + 1  # attributes: no bit of them has a meaning
-    timestamp_delta, at = _varlong(p, pos, end)
+    timestamp_delta, at = varlong(p, pos, end)
     if at < 0:
         return -1, pos, 0, 0, 0, 0, 0, 0, 0
     pos = at
-    offset_delta, at = _varint(p, pos, end)
+    offset_delta, at = varint(p, pos, end)
     if at < 0:
         return -1, pos, 0, 0, 0, 0, 0, 0, 0
     pos = at
@@ -197,7 +193,7 @@ def _record_at(
     if value_at < 0:
         return -1, pos, 0, 0, 0, 0, 0, 0, 0
     pos = value_at + value_size if value_size > 0 else value_at
-    header_count, headers_at = _varint(p, pos, end)
+    header_count, headers_at = varint(p, pos, end)
     if headers_at < 0 or header_count < 0 or header_count > HEADERS_MAX:
         return -1, pos, 0, 0, 0, 0, 0, 0, 0
     pos, at = _headers_end(p, headers_at, end, header_count)
@@ -222,7 +218,7 @@ def _record_at(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _sum_fits(base: Long, delta: Long) -> cython.bint:
+def sum_fits(base: Long, delta: Long) -> cython.bint:
     """Whether base + delta is an int64 (compiled, the sum itself must not be tried)."""
     if delta >= 0:
         return base <= INT64_MAX - delta
@@ -253,8 +249,8 @@ def check_records(
     p: Octets = cython.address(view[0]) if cython.compiled else view
     with cython.nogil:
         while index < count:
-            after, timestamp, offset_delta, _, key_size, _, _, _, _ = _record_at(p, pos, end)
-            if after < 0 or not _sum_fits(base_timestamp, timestamp):
+            after, timestamp, offset_delta, _, key_size, _, _, _, _ = record_at(p, pos, end)
+            if after < 0 or not sum_fits(base_timestamp, timestamp):
                 finding = BROKEN
                 pos = timestamp if after < 0 else pos
                 break
@@ -291,14 +287,14 @@ def _headers(
     end: Long,
     count: Long,
 ) -> object:
-    """The headers of a record that _record_at has found sound."""
+    """The headers of a record that record_at has found sound."""
     headers: list[Any] = []
     size: Long
     while count > 0:
-        size, pos = _varint(p, pos, end)
+        size, pos = varint(p, pos, end)
         key: Any = _piece(p, pos, size)
         pos += size
-        size, pos = _varint(p, pos, end)
+        size, pos = varint(p, pos, end)
         headers.append((key.decode("utf-8", "surrogateescape"), _piece(p, pos, size)))
         pos += size if size > 0 else 0
         count -= 1
@@ -347,10 +343,10 @@ def decode_records(
             value_size,
             headers_at,
             header_count,
-        ) = _record_at(p, pos, end)
+        ) = record_at(p, pos, end)
         if after < 0:
             return records, pos, timestamp
-        if not _sum_fits(base_timestamp, timestamp) or not _sum_fits(base_offset, offset_delta):
+        if not sum_fits(base_timestamp, timestamp) or not sum_fits(base_offset, offset_delta):
             return records, pos, pos
         fields: tuple[Any, ...] = (
             base_offset + offset_delta,
@@ -369,7 +365,7 @@ def decode_records(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _zigzag_size(value: Long) -> Long:
+def zigzag_size(value: Long) -> Long:
     left: cython.ulonglong = value if value >= 0 else -(value + 1)
     size: Long = 1
     left >>= 6
@@ -383,7 +379,7 @@ def _zigzag_size(value: Long) -> Long:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _put(p: Room, pos: Long, value: Long) -> Long:
+def put_varint(p: Room, pos: Long, value: Long) -> Long:
     """Writes a zigzag varint; the caller has made room. Returns the position after it."""
     left: cython.ulonglong = value if value >= 0 else -(value + 1)
     left = left << 1 if value >= 0 else left << 1 | 1
@@ -400,9 +396,9 @@ def _put(p: Room, pos: Long, value: Long) -> Long:
 def _put_bytes(p: Room, pos: Long, data: bytes | None) -> Long:
     """Writes a varint size and the bytes; -1 alone for None. Returns the position after it."""
     if data is None:
-        return _put(p, pos, -1)
+        return put_varint(p, pos, -1)
     size: Long = len(data)
-    pos = _put(p, pos, size)
+    pos = put_varint(p, pos, size)
     if cython.compiled:
         memcpy(p + pos, cython.cast(cython.pointer[cython.char], data), size)  # type: ignore[operator]
     else:
@@ -416,12 +412,12 @@ def _sized(data: bytes | None) -> Long:
     """Bytes that _put_bytes writes."""
     if data is None:
         return 1
-    return _zigzag_size(len(data)) + len(data)
+    return zigzag_size(len(data)) + len(data)
 
 
 @cython.cfunc
 @cython.inline
-def _start(out: bytearray) -> Room:
+def start_of(out: bytearray) -> Room:
     """Where to write; only good until `out` grows."""
     return cython.cast(Room, PyByteArray_AS_STRING(out)) if cython.compiled else out
 
@@ -436,7 +432,7 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
         raise ValueError(f"no batch starts at offset {base_offset}")
     out: bytearray = bytearray(256)
     capacity: Long = 256
-    p: Room = _start(out)
+    p: Room = start_of(out)
     pos: Long = 0
     base_timestamp: Long = NO_TIMESTAMP
     max_timestamp: Long = NO_TIMESTAMP
@@ -460,9 +456,7 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
             base_timestamp = timestamp
         last_delta = delta
         max_timestamp = timestamp if timestamp > max_timestamp else max_timestamp
-        size = (
-            1 + _zigzag_size(timestamp - base_timestamp) + _zigzag_size(delta) + _sized(key) + _sized(value)
-        )
+        size = 1 + zigzag_size(timestamp - base_timestamp) + zigzag_size(delta) + _sized(key) + _sized(value)
         if headers or flat:
             flat = []
             for name, content in headers:
@@ -470,7 +464,7 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
                 flat.append(content)
             for part in flat:
                 size += _sized(part)
-        size += _zigzag_size(len(flat) // 2)
+        size += zigzag_size(len(flat) // 2)
         if size > INT32_MAX:
             raise ValueError(f"the record at offset {offset} has {size} bytes")
         if pos + 5 + size > capacity:
@@ -479,14 +473,14 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
                 PyByteArray_Resize(out, capacity)  # fills nothing with zeros
             else:
                 out.extend(bytes(capacity - len(out)))
-            p = _start(out)
-        pos = _put(p, pos, size)
+            p = start_of(out)
+        pos = put_varint(p, pos, size)
         p[pos] = 0
-        pos = _put(p, pos + 1, timestamp - base_timestamp)
-        pos = _put(p, pos, delta)
+        pos = put_varint(p, pos + 1, timestamp - base_timestamp)
+        pos = put_varint(p, pos, delta)
         pos = _put_bytes(p, pos, key)
         pos = _put_bytes(p, pos, value)
-        pos = _put(p, pos, len(flat) // 2)
+        pos = put_varint(p, pos, len(flat) // 2)
         for part in flat:
             pos = _put_bytes(p, pos, part)
     del out[pos:]

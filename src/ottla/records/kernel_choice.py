@@ -10,10 +10,11 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["header_kernel", "kernel_is_compiled", "record_kernel"]
+__all__ = ["compaction_kernel", "header_kernel", "kernel_is_compiled", "record_kernel"]
 
 if TYPE_CHECKING:
     from ottla.records import kernel as record_kernel
+    from ottla.records import kernel_compaction as compaction_kernel
     from ottla.records import kernel_header as header_kernel
 else:
 
@@ -31,7 +32,8 @@ else:
 
     record_kernel = _choose("kernel")
     header_kernel = _choose("kernel_header")
+    compaction_kernel = _choose("kernel_compaction")
 
 
 def kernel_is_compiled() -> bool:
-    return record_kernel.is_compiled() and header_kernel.is_compiled()
+    return all(kernel.is_compiled() for kernel in (record_kernel, header_kernel, compaction_kernel))
