@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from ottla.coordinator.state_log import StateRecord
-from ottla.coordinator.transaction import EPOCH_MAX, Transaction, TransactionState
+from ottla.coordinator.transaction import ENDLESS_MS, EPOCH_MAX, Transaction, TransactionState
 from ottla.coordinator.transaction_machine import (
     EPOCH_PER_TRANSACTION,
     ProducerIdNeeded,
@@ -53,6 +53,13 @@ class Coordinator:
             return self.write(self.machine.begin(ID, 60_000, expected, None, NOW_MS))
         except ProducerIdNeeded:
             return self.write(self.machine.begin(ID, 60_000, expected, self.new_id(), NOW_MS))
+
+    def keep(self) -> Transaction:
+        try:
+            decided = self.machine.begin(ID, ENDLESS_MS, None, None, NOW_MS, keep_prepared=True)
+        except ProducerIdNeeded:
+            decided = self.machine.begin(ID, ENDLESS_MS, None, self.new_id(), NOW_MS, keep_prepared=True)
+        return self.write(decided)
 
     def add(self, *places: TopicPartition) -> Transaction | None:
         known = self.known
@@ -228,6 +235,54 @@ def test_a_client_whose_transaction_took_too_long_may_abort_and_go_on(coordinato
     with pytest.raises(Refused) as refused:
         coordinator.end(is_commit=False, producer=(101, 0), version=OLD)
     assert code_of(refused) is ErrorCode.PRODUCER_FENCED
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_prepared_transaction_waits_for_the_producer_that_ends_it(
+    coordinator: Coordinator, is_commit: bool
+) -> None:
+    coordinator.write(coordinator.known._replace(timeout_ms=ENDLESS_MS))
+    coordinator.add(PLACE)
+    assert coordinator.known.deadline_ms is None
+    kept = coordinator.keep()
+    assert (kept.state, kept.owner) == (TransactionState.ONGOING, (101, 1))
+    assert (kept.producer_id, kept.producer_epoch) == (101, 0), "as it was written"
+    assert coordinator.keep().owner == (101, 2), "and the one before is fenced"
+    for epoch in (0, 1):
+        with pytest.raises(Refused) as refused:
+            coordinator.end(is_commit, producer=(101, epoch))
+        assert code_of(refused) is ErrorCode.PRODUCER_FENCED
+    with pytest.raises(Refused) as refused:
+        coordinator.machine.add(ID, 101, 2, [OTHER], NOW_MS)
+    assert code_of(refused) is ErrorCode.INVALID_TXN_STATE
+    ending = coordinator.end(is_commit, producer=(101, 2))
+    assert ending is not None
+    assert (ending.producer_epoch, ending.partitions) == (3, {PLACE})
+    coordinator.complete()
+    assert coordinator.known.owner == (101, 3)
+    assert coordinator.end(is_commit, producer=(101, 2)) is None, "a repeated request"
+
+
+def test_a_prepared_transaction_whose_epochs_run_out_is_ended_by_another_id(coordinator: Coordinator) -> None:
+    coordinator.write(coordinator.known._replace(producer_epoch=EPOCH_MAX - 1))
+    coordinator.add(PLACE)
+    assert coordinator.keep().owner == (102, 0)
+    ending = coordinator.end(producer=(102, 0))
+    assert ending is not None
+    assert (ending.producer_id, ending.producer_epoch) == (101, EPOCH_MAX)
+    with pytest.raises(Refused) as refused:
+        coordinator.end(producer=(102, 0))
+    assert code_of(refused) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinator.complete().owner == (102, 1)
+    assert coordinator.end(producer=(102, 0)) is None, "a repeated request"
+
+
+def test_a_prepared_transaction_that_nobody_keeps_is_aborted(coordinator: Coordinator) -> None:
+    coordinator.add(PLACE)
+    coordinator.keep()
+    ending = coordinator.begin()
+    assert (ending.state, ending.producer_epoch) == (TransactionState.PREPARE_ABORT, 2)
+    assert coordinator.complete().owner == (101, 2)
 
 
 def test_only_idle_ids_expire(coordinator: Coordinator) -> None:

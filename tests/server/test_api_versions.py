@@ -35,7 +35,7 @@ ADVERTISED = {
     "CreateTopics": (2, 7),
     "DeleteTopics": (1, 6),
     "DeleteRecords": (0, 2),
-    "InitProducerId": (0, 5),
+    "InitProducerId": (0, 6),
     "OffsetForLeaderEpoch": (2, 4),
     "AddPartitionsToTxn": (0, 5),
     "AddOffsetsToTxn": (0, 4),

@@ -50,9 +50,22 @@ class Transaction(NamedTuple):
     started_ms: int = NO_TIMESTAMP
     updated_ms: int = NO_TIMESTAMP
     previous_producer_id: int = NO_PRODUCER_ID  # of the transaction before, when it was another one
-    next_producer_id: int = NO_PRODUCER_ID  # from the next transaction on, because the epochs run out
+    next_producer_id: int = NO_PRODUCER_ID  # from the next transaction on
+    next_producer_epoch: int = NO_PRODUCER_EPOCH  # of the one that will end a prepared transaction (KIP-939)
     client_version: int = 0  # by which rules the client ended it; from 2 on (KIP-890) each has its own epoch
     last_epoch: int = NO_PRODUCER_EPOCH  # of the same producer before its last raise; not in the log
+
+    @property
+    def owner(self) -> tuple[int, int]:
+        """Id and epoch of the producer that may go on; others are fenced."""
+        if self.next_producer_epoch != NO_PRODUCER_EPOCH:
+            return self.next_producer_id, self.next_producer_epoch
+        return self.producer_id, self.producer_epoch
+
+    @property
+    def is_prepared(self) -> bool:
+        """Open, but it can only be ended: the producer that wrote it is gone."""
+        return self.next_producer_epoch != NO_PRODUCER_EPOCH
 
     @property
     def is_exhausted(self) -> bool:

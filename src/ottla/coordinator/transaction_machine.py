@@ -63,10 +63,13 @@ class TransactionMachine:
         expected: tuple[int, int] | None,
         new_producer_id: int | None,
         now_ms: int,
+        *,
+        keep_prepared: bool = False,
     ) -> Transaction:
         """InitProducerId: an epoch that fences whoever had the id before.
 
-        The result may be a PREPARE_ABORT: an open transaction has to be ended first, then ask again.
+        The result may be a PREPARE_ABORT: an open transaction has to be ended first, then ask again. With
+        `keep_prepared` it stays open, for the new producer to end it (KIP-939).
         `expected` is the id and epoch a producer believes to have, when it only wants its epoch raised.
         """
         known = self.transactions.get(transactional_id)
@@ -77,6 +80,8 @@ class TransactionMachine:
         if known.state.is_ending:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
         if known.state is _State.ONGOING:
+            if keep_prepared:
+                return _take_over(known, new_producer_id, now_ms)
             return self.fence(transactional_id, now_ms)
         expected_epoch = None if expected is None else expected[1]
         if known.is_exhausted and expected_epoch in (None, known.producer_epoch):
@@ -108,7 +113,9 @@ class TransactionMachine:
         assert known.state is _State.ONGOING
         return known._replace(
             state=_State.PREPARE_ABORT,
-            producer_epoch=min(known.producer_epoch + 1, EPOCH_MAX),
+            producer_epoch=min(_fencing_epoch(known), EPOCH_MAX),
+            next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
             updated_ms=now_ms,
             client_version=EPOCH_PER_TRANSACTION,
             last_epoch=NO_PRODUCER_EPOCH,
@@ -128,6 +135,8 @@ class TransactionMachine:
         known = self._known(transactional_id, producer_id, producer_epoch)
         if known.state.is_ending:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if known.is_prepared:
+            raise Refused(ErrorCode.INVALID_TXN_STATE, f"{transactional_id} is prepared: it can only end")
         is_open = known.state is _State.ONGOING
         if is_open and known.partitions.issuperset(partitions):
             return None
@@ -154,14 +163,14 @@ class TransactionMachine:
 
     def _known(self, transactional_id: str, producer_id: int, producer_epoch: int) -> Transaction:
         known = self.transactions.get(transactional_id)
-        if known is None or known.producer_id != producer_id:
+        if known is None or producer_id not in (known.producer_id, known.owner[0]):
             raise Refused(
                 ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} is not producer {producer_id}"
             )
-        if known.producer_epoch != producer_epoch:
+        if known.owner != (producer_id, producer_epoch):
             raise Refused(
                 ErrorCode.PRODUCER_FENCED,
-                f"{transactional_id} is at epoch {known.producer_epoch}, not {producer_epoch}",
+                f"{transactional_id} is at epoch {known.owner[1]}, not {producer_epoch}",
             )
         return known
 
@@ -204,10 +213,15 @@ class TransactionMachine:
         )
         if not has_own_epoch:
             return decided
+        if known.is_prepared and known.next_producer_id != known.producer_id:
+            return decided._replace(producer_epoch=EPOCH_MAX)
+        last_epoch = known.owner[1]
+        is_exhausted = last_epoch >= EPOCH_MAX - 1
         return decided._replace(
-            producer_epoch=known.producer_epoch + 1,
-            last_epoch=known.producer_epoch,
-            next_producer_id=_taken(new_producer_id) if known.is_exhausted else NO_PRODUCER_ID,
+            producer_epoch=last_epoch + 1,
+            last_epoch=last_epoch,
+            next_producer_id=_taken(new_producer_id) if is_exhausted else NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
         )
 
     def complete(self, transactional_id: str, now_ms: int) -> Transaction:
@@ -224,8 +238,9 @@ class TransactionMachine:
             return completed
         return completed._replace(
             producer_id=known.next_producer_id,
-            producer_epoch=0,
+            producer_epoch=known.next_producer_epoch + 1,
             next_producer_id=NO_PRODUCER_ID,
+            next_producer_epoch=NO_PRODUCER_EPOCH,
             last_epoch=known.producer_epoch,
         )
 
@@ -247,6 +262,21 @@ def _taken(new_producer_id: int | None) -> int:
     return new_producer_id
 
 
+def _fencing_epoch(known: Transaction) -> int:
+    """Of the producer that wrote the transaction, above every epoch that was given out."""
+    if known.is_prepared and known.next_producer_id == known.producer_id:
+        return known.next_producer_epoch + 1
+    return known.producer_epoch + 1
+
+
+def _take_over(known: Transaction, new_producer_id: int | None, now_ms: int) -> Transaction:
+    """The transaction stays as it is, and a new producer may end it."""
+    producer_id, epoch = known.owner
+    if epoch >= EPOCH_MAX - 1:
+        producer_id, epoch = _taken(new_producer_id), -1
+    return known._replace(next_producer_id=producer_id, next_producer_epoch=epoch + 1, updated_ms=now_ms)
+
+
 def _is_ours(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
     """Whether a producer that believes to be this one may have its epoch raised, as far as the id tells."""
     if producer_id == known.producer_id:
@@ -258,6 +288,8 @@ def _was_ended_by(known: Transaction, producer_id: int, producer_epoch: int) -> 
     """The epoch was raised when the transaction ended: this asks for that end once more."""
     if known.client_version < EPOCH_PER_TRANSACTION or known.state in (_State.EMPTY, _State.ONGOING):
         return False
+    if known.is_prepared:  # its end, too, was asked for in the name of another id
+        return known.owner == (producer_id, producer_epoch)
     if producer_id == known.producer_id:
         return producer_epoch + 1 == known.producer_epoch
     is_new_id = known.state.is_complete and known.producer_epoch == 0

@@ -39,6 +39,7 @@ class TransactionLogValue(Message, versions=(0, 1), flexible_since=1):
     transaction_last_update_timestamp_ms: Int64 = 0
     transaction_start_timestamp_ms: Int64 = 0
     client_transaction_version: Annotated[Int16, tagged(2, since=1)] = 0
+    next_producer_epoch: Annotated[Int16, tagged(3, since=1)] = -1
 
 
 def transaction_record(transactional_id: str, transaction: Transaction | None) -> StateRecord:
@@ -66,6 +67,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
         transaction.updated_ms,
         transaction.started_ms,
         transaction.client_version,
+        transaction.next_producer_epoch,
     )
 
 
@@ -94,5 +96,6 @@ def read_transaction(record: StateRecord) -> tuple[str, Transaction | None]:
         value.transaction_last_update_timestamp_ms,
         value.previous_producer_id,
         value.next_producer_id,
+        value.next_producer_epoch,
         value.client_transaction_version,
     )

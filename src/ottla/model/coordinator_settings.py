@@ -291,6 +291,15 @@ _TRANSACTIONS = (
         "low",
     ),
     Setting(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        "Whether producers may take part in the two-phase commit of an outside coordinator (KIP-939): their "
+        "transactions never run out of time.",
+        None,
+        "low",
+    ),
+    Setting(
         "transaction.partition.verification.enable",
         BOOLEAN,
         True,

@@ -114,7 +114,7 @@ def all_routes() -> list[Route]:
         Route(apis.CREATE_TOPICS, (2, 7), op.CREATE, on.TOPIC, create_topics.handle),
         Route(apis.DELETE_TOPICS, (1, 6), op.DELETE, on.TOPIC, delete_topics.handle),
         Route(apis.DELETE_RECORDS, (0, 2), op.DELETE, on.TOPIC, delete_records.handle),
-        Route(apis.INIT_PRODUCER_ID, (0, 5), op.IDEMPOTENT_WRITE, on.CLUSTER, init_producer_id.handle),
+        Route(apis.INIT_PRODUCER_ID, (0, 6), op.IDEMPOTENT_WRITE, on.CLUSTER, init_producer_id.handle),
         Route(apis.OFFSET_FOR_LEADER_EPOCH, (2, 4), op.DESCRIBE, on.TOPIC, offset_for_leader_epoch.handle),
         Route(
             apis.ADD_PARTITIONS_TO_TXN, (0, 5), op.WRITE, on.TRANSACTIONAL_ID, add_partitions_to_txn.handle

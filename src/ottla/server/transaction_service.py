@@ -90,8 +90,10 @@ class TransactionService:
         timeout_ms: int,
         expected: tuple[int, int] | None,
         done: Callable[[Transaction | Refused], None],
+        *,
+        keep_prepared: bool = False,
     ) -> None:
-        """InitProducerId. An open transaction of the producer before is aborted first."""
+        """InitProducerId. An open transaction of the producer before is aborted first, or kept."""
 
         def decided(transaction: Transaction | Refused | None) -> None:
             assert transaction is not None
@@ -108,7 +110,9 @@ class TransactionService:
             done(transaction)
 
         def decision(machine: TransactionMachine, new_id: int | None) -> Transaction:
-            return machine.begin(transactional_id, timeout_ms, expected, new_id, self._now_ms)
+            return machine.begin(
+                transactional_id, timeout_ms, expected, new_id, self._now_ms, keep_prepared=keep_prepared
+            )
 
         self._decide(transactional_id, decision, decided)
 
@@ -344,7 +348,7 @@ def _as_next(ended: Transaction) -> Transaction:
     """As the producer goes on."""
     if ended.next_producer_id == NO_PRODUCER_ID:
         return ended
-    return ended._replace(producer_id=ended.next_producer_id, producer_epoch=0)
+    return ended._replace(producer_id=ended.next_producer_id, producer_epoch=ended.next_producer_epoch + 1)
 
 
 def _ignore(refusal: Refused | None) -> None:
