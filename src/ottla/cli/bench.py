@@ -14,9 +14,8 @@ from importlib.util import find_spec
 from ottla.cli.bench_report import Result, print_result
 from ottla.cli.bench_runs import run_consume, run_e2e, run_produce
 from ottla.cli.clusters import bootstrap_of, connected
-from ottla.cli.config import assignment
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import Verbs, add_cluster, add_output, add_verb, add_verbs
+from ottla.cli.options import Verbs, add_cluster, add_output, add_verb, add_verbs, assignment
 from ottla.cli.sizes import parse_bytes
 
 Measure = Callable[[str, str, argparse.Namespace], Result]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.cli.clusters import connected
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import add_cluster, add_output, add_verb, add_verbs
+from ottla.cli.options import add_cluster, add_output, add_verb, add_verbs, assignment
 from ottla.cli.output import Row, print_done, print_facts, print_plan, print_rows
 
 if TYPE_CHECKING:
@@ -44,14 +44,6 @@ def target(text: str) -> Target:
     if (kind == "topic" and name) or (kind == "broker" and name.isdigit()) or text == "cluster":
         return Target(kind, name)
     raise argparse.ArgumentTypeError(f"{text!r} names nothing with settings, expected {_TARGET_HELP}")
-
-
-def assignment(text: str) -> tuple[str, str]:
-    """For argparse: NAME=VALUE."""
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} sets nothing, expected NAME=VALUE")
-    return name, value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -6,11 +6,9 @@ import argparse
 import sys
 
 from ottla.cli.clusters import bootstrap_of
-from ottla.cli.config import assignment
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import add_cluster
-from ottla.cli.record_filters import record_filter
-from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Form, csv_form, json_form, text_form, value_form
+from ottla.cli.reading_options import add_reading
+from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Form, csv_form, json_form, value_form
 
 _POLL_SECONDS = 1.0
 _PLACES = "start, end, 100, -5 (before the end), @-1h, @2026-11-01T10:00"
@@ -26,42 +24,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=consume)
 
 
-def add_reading(parser: argparse.ArgumentParser) -> None:
-    """Options of everything that shows records."""
-    parser.add_argument(
-        "-p", "--partition", action="append", type=int, metavar="N", help="only this one; may be repeated"
-    )
-    parser.add_argument(
-        "--filter", action="append", default=[], type=record_filter, metavar="TEST",
-        help="key=TEXT, value~REGEX, header.NAME!=TEXT, value.FIELD=TEXT of JSON; several must all hold",
-    )  # fmt: skip
-    parser.add_argument(
-        "-f", "--format", type=text_form, metavar="FORMAT",
-        help=r"as '%%t %%p %%o %%k %%v\n': topic, partition, offset, key, value; %%T time, %%h headers",
-    )  # fmt: skip
-    parser.add_argument(
-        "--decode", choices=("avro", *DECODERS), help="what values are; they are shown as JSON then"
-    )
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json", "jsonl", "csv"), default="table",
-        help="table shows values; json and jsonl a line for each record, which `ottla produce` takes",
-    )  # fmt: skip
-    parser.add_argument("--committed", action="store_true", help="leave out aborted and open transactions")
-    parser.add_argument(
-        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
-        help="a setting of the consumer, as fetch.max.bytes=1000; may be repeated",
-    )  # fmt: skip
-    add_cluster(parser)
-
-
 def consume(options: argparse.Namespace) -> int:
     if options.follow and options.stop is not None:
         raise CommandFailed("--follow never stops, --to does", "leave one of them out", ExitCode.WRONG_USE)
     stop = None if options.follow else options.stop or "end"
-    return show_records(options, options.start, stop, options.count)
+    return _show_records(options, options.start, stop, options.count)
 
 
-def show_records(options: argparse.Namespace, start: str, stop: str | None, count: int | None) -> int:
+def tail(options: argparse.Namespace) -> int:
+    """`ottla topic tail`."""
+    if options.lines < 0:
+        raise CommandFailed("fewer than no records", "--lines must be 0 or more", ExitCode.WRONG_USE)
+    start = f"-{options.lines}" if options.lines else "end"
+    return _show_records(options, start, "end" if options.no_follow else None, None)
+
+
+def _show_records(options: argparse.Namespace, start: str, stop: str | None, count: int | None) -> int:
     from ottla.client.reading import read
 
     form = _form(options)

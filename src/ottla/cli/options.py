@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, NoReturn, TypeAlias
 
 from ottla.cli.failures import CommandFailed, ExitCode
@@ -41,6 +42,16 @@ def _unknown_choice(given: str, known: Sequence[str]) -> str:
     )
 
 
+def lazily(place: str) -> Callable[[Any], Any]:
+    """`module.function` below ottla.cli, imported when it is called: for verbs, and for types of options."""
+
+    def call(argument: Any) -> Any:
+        module, _, name = place.partition(".")
+        return getattr(import_module(f"ottla.cli.{module}"), name)(argument)
+
+    return call
+
+
 def add_verbs(parser: argparse.ArgumentParser) -> Verbs:
     """For a noun with verbs, as `ottla topic ls`."""
     return parser.add_subparsers(dest="verb", required=True, metavar="VERB", title="verbs")
@@ -51,6 +62,14 @@ def add_verb(verbs: Verbs, name: str, run: Run, summary: str) -> argparse.Argume
     parser.set_defaults(run=run)
     add_debug(parser)
     return parser
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """For argparse: NAME=VALUE."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} sets nothing, expected NAME=VALUE")
+    return name, value
 
 
 def add_debug(parser: argparse.ArgumentParser) -> None:

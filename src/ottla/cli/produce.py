@@ -9,9 +9,8 @@ import time
 from typing import TYPE_CHECKING
 
 from ottla.cli.clusters import bootstrap_of, connected
-from ottla.cli.config import assignment
 from ottla.cli.failures import CommandFailed, ExitCode, explained
-from ottla.cli.options import add_cluster
+from ottla.cli.options import add_cluster, assignment
 from ottla.cli.pace import Pace
 from ottla.cli.progress import Waiting
 from ottla.cli.record_sources import header, records_of

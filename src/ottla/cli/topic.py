@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from ottla.cli import topic_changes, topic_views
-from ottla.cli.config import assignment
-from ottla.cli.consume import add_reading, show_records
-from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs
+from ottla.cli.options import (
+    Verbs,
+    add_cluster,
+    add_confirmation,
+    add_output,
+    add_verb,
+    add_verbs,
+    assignment,
+    lazily,
+)
+from ottla.cli.reading_options import add_reading
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_views(verbs: Verbs) -> None:
-    ls = add_verb(verbs, "ls", topic_views.ls, "list topics")
+    ls = add_verb(verbs, "ls", lazily("topic_views.ls"), "list topics")
     ls.add_argument("pattern", nargs="?", metavar="PATTERN", help="only names that match, as 'orders*'")
     ls.add_argument("-l", "--long", action="store_true", help="with records and sizes, which takes longer")
     ls.add_argument("--internal", action="store_true", help="also what brokers keep for themselves")
-    show = add_verb(verbs, "show", topic_views.show, "show a topic: partitions, offsets, sizes, settings")
+    show = add_verb(verbs, "show", lazily("topic_views.show"), "show partitions, offsets and settings")
     show.add_argument("topic", metavar="TOPIC")
     for each in (ls, show):
         add_cluster(each)
@@ -33,7 +39,12 @@ def _add_views(verbs: Verbs) -> None:
 
 
 def _add_tail(verbs: Verbs) -> None:
-    tail = add_verb(verbs, "tail", _tail, "show the last records of a topic, and new ones as they come")
+    tail = add_verb(
+        verbs,
+        "tail",
+        lazily("consume.tail"),
+        "show the last records, then new ones",
+    )
     tail.add_argument("topic", metavar="TOPIC")
     tail.add_argument(
         "-n", "--lines", type=int, default=10, metavar="N", help="of each partition at first (default: 10)"
@@ -42,15 +53,8 @@ def _add_tail(verbs: Verbs) -> None:
     add_reading(tail)
 
 
-def _tail(options: argparse.Namespace) -> int:
-    if options.lines < 0:
-        raise CommandFailed("fewer than no records", "--lines must be 0 or more", ExitCode.WRONG_USE)
-    start = f"-{options.lines}" if options.lines else "end"
-    return show_records(options, start, "end" if options.no_follow else None, None)
-
-
 def _add_create(verbs: Verbs) -> None:
-    create = add_verb(verbs, "create", topic_changes.create, "create topics")
+    create = add_verb(verbs, "create", lazily("topic_changes.create"), "create topics")
     create.add_argument("topics", nargs="+", metavar="NAME")
     create.add_argument("-p", "--partitions", type=int, default=-1, metavar="N")
     create.add_argument("-r", "--replication-factor", type=int, default=-1, metavar="N")
@@ -65,7 +69,7 @@ def _add_create(verbs: Verbs) -> None:
 
 
 def _add_alter(verbs: Verbs) -> None:
-    alter = add_verb(verbs, "alter", topic_changes.alter, "add partitions to a topic, or change its settings")
+    alter = add_verb(verbs, "alter", lazily("topic_changes.alter"), "add partitions, or change settings")
     alter.add_argument("topic", metavar="TOPIC")
     alter.add_argument("-p", "--partitions", type=int, metavar="N", help="how many there are to be in all")
     alter.add_argument(
@@ -81,9 +85,9 @@ def _add_alter(verbs: Verbs) -> None:
 
 
 def _add_destruction(verbs: Verbs) -> None:
-    rm = add_verb(verbs, "rm", topic_changes.rm, "delete topics and everything in them")
+    rm = add_verb(verbs, "rm", lazily("topic_changes.rm"), "delete topics and everything in them")
     rm.add_argument("topics", nargs="+", metavar="TOPIC")
-    trim = add_verb(verbs, "trim", topic_changes.trim, "delete the oldest records of a topic")
+    trim = add_verb(verbs, "trim", lazily("topic_changes.trim"), "delete the oldest records of a topic")
     trim.add_argument("topic", metavar="TOPIC")
     trim.add_argument(
         "--before", required=True, metavar="OFFSET", help="what goes: records before 100, -5, @-1h, end, …"
