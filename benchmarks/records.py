@@ -53,6 +53,7 @@ def kernels() -> Iterator[str]:
         try:
             kernel_choice.record_kernel = importlib.import_module(f"ottla.records.{prefix}kernel")
             kernel_choice.header_kernel = importlib.import_module(f"ottla.records.{prefix}kernel_header")
+            kernel_choice.scan_kernel = importlib.import_module(f"ottla.records.{prefix}kernel_scan")
         except ModuleNotFoundError:
             print(f"  ({name}: not built here)")
         else:

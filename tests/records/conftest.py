@@ -15,6 +15,7 @@ class Kernels(NamedTuple):
     records: ModuleType
     header: ModuleType
     compaction: ModuleType
+    scan: ModuleType
 
 
 def compiled_kernels() -> Kernels:
@@ -23,6 +24,7 @@ def compiled_kernels() -> Kernels:
             importlib.import_module("ottla.records._kernel"),
             importlib.import_module("ottla.records._kernel_header"),
             importlib.import_module("ottla.records._kernel_compaction"),
+            importlib.import_module("ottla.records._kernel_scan"),
         )
     except ModuleNotFoundError:
         pytest.skip("no compiled kernel was built here (no C compiler, or OTTLA_NO_KERNEL)")
@@ -33,6 +35,7 @@ def source_kernels() -> Kernels:
         importlib.import_module("ottla.records.kernel"),
         importlib.import_module("ottla.records.kernel_header"),
         importlib.import_module("ottla.records.kernel_compaction"),
+        importlib.import_module("ottla.records.kernel_scan"),
     )
 
 
@@ -43,6 +46,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
     monkeypatch.setattr(kernel_choice, "record_kernel", chosen.records)
     monkeypatch.setattr(kernel_choice, "header_kernel", chosen.header)
     monkeypatch.setattr(kernel_choice, "compaction_kernel", chosen.compaction)
+    monkeypatch.setattr(kernel_choice, "scan_kernel", chosen.scan)
     return chosen
 
 

@@ -22,6 +22,7 @@ from ottla.log.segment import Segment
 from ottla.log.transaction_markers import read_marker
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_SEQUENCE
+from ottla.records import kernel_choice
 from ottla.records.batch import BatchHeader
 from ottla.records.crc import crc32c
 
@@ -162,7 +163,8 @@ def rebuild_producers(
     for segment in segments:
         if segment.end_offset <= producers.end_offset or segment.size == 0:
             continue
-        for position, header in segment.headers(segment.position_of(producers.end_offset)):
+        start = segment.position_of(producers.end_offset)
+        for position, header in segment.headers(start, kernel_choice.scan_kernel.pass_unnamed):
             if header.producer_id < 0:
                 continue
             if not header.is_control:

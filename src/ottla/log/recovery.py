@@ -9,7 +9,6 @@ away: CorruptData.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 from ottla.log.files import Files
 from ottla.log.leader_epochs import LeaderEpochs
@@ -17,8 +16,9 @@ from ottla.log.reindexing import Reindexing
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, rename_deleted
 from ottla.log.sparse_index import SparseIndex
 from ottla.model.errors import CorruptData
-from ottla.records.batch import HEADER_BYTES, LENGTH_END, MAGIC, BatchHeader
-from ottla.records.formats import BATCH_BYTES_MIN, header_at, scan, verify_crc
+from ottla.records import kernel_choice
+from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader
+from ottla.records.formats import BATCH_BYTES_MIN, header_at, verify_crc
 
 _log = logging.getLogger(__name__)
 
@@ -79,15 +79,14 @@ def _recover(
     start, next_offset = trust_indexes(segment, recovery_point)
     segment.txn_index.trust_up_to(recovery_point)  # later ones are added when the producers are rebuilt
     epochs.truncate_end(next_offset)  # the batches tell, and the file may be older than a truncation
-    valid_size = start
     file_size = segment.size
     reindexing = Reindexing(segment, start, index_interval_bytes)
-    for position, header in valid_batches(segment, start, next_offset, limit_offset, recovery_point):
-        next_offset = header.base_offset + header.last_offset_delta + 1
-        reindexing.add(position, header)
-        if header.leader_epoch > epochs.latest:
-            epochs.assign(header.leader_epoch, header.base_offset)
-        valid_size = position + header.batch_length + LENGTH_END
+    end_offset = segment.base_offset + RELATIVE_OFFSET_MAX + 1
+    if limit_offset is not None:
+        end_offset = min(end_offset, limit_offset)
+    valid_size, next_offset = _check_batches(
+        segment, start, next_offset, end_offset, recovery_point, reindexing, epochs
+    )
     segment.end_offset = next_offset
     is_torn = valid_size < file_size and next_offset != limit_offset  # else it is only reserved space
     if is_torn and next_offset < recovery_point:
@@ -103,36 +102,51 @@ def _recover(
     return is_torn
 
 
-def valid_batches(
-    segment: Segment, position: int, next_offset: int, limit_offset: int | None, checked_offset: int
-) -> Iterator[tuple[int, BatchHeader]]:
-    """Batches from `position` on while each is whole and in order; CRCs are checked from `checked_offset`
-    on.
+def _check_batches(
+    segment: Segment,
+    position: int,
+    next_offset: int,
+    end_offset: int,
+    checked_offset: int,
+    reindexing: Reindexing,
+    epochs: LeaderEpochs,
+) -> tuple[int, int]:
+    """Where the batches from `position` on are no longer whole and in order, and the offset there.
+
+    Checksums are looked at from `checked_offset` on. Small batches that need neither index entries nor a new
+    epoch are passed over by the kernel, many at once; everything else is judged here.
     """
     handle = segment.log.handle()
-    offset_end = segment.base_offset + RELATIVE_OFFSET_MAX + 1
-    if limit_offset is not None:
-        offset_end = min(offset_end, limit_offset)
     read_bytes = _READ_BYTES
     while position < segment.size:
         data = handle.pread(min(read_bytes, segment.size - position), position)
-        used = 0
-        for at, header in scan(data):
-            last_offset = header.base_offset + header.last_offset_delta
-            if not next_offset <= header.base_offset <= last_offset < offset_end:
-                return
-            if last_offset >= checked_offset and not verify_crc(data, header, at):
-                return
-            yield position + at, header
-            next_offset = last_offset + 1
-            used = at + header.batch_length + LENGTH_END
-        position += used
-        if used == 0:  # no whole batch in what was read: a larger one, or none at all
+        at = 0
+        while True:
+            last_at = reindexing.next_entry_position - position
+            at, next_offset, *newest = kernel_choice.scan_kernel.pass_valid(
+                data, at, last_at, next_offset, end_offset, checked_offset, epochs.latest
+            )
+            reindexing.passed(*newest)
+            header = header_at(data, at)
+            if header is None or header.size > len(data) - at:
+                break
+            if not next_offset <= header.base_offset <= header.last_offset < end_offset or (
+                header.last_offset >= checked_offset and not verify_crc(data, header, at)
+            ):
+                return position + at, next_offset
+            next_offset = header.next_offset
+            reindexing.add(position + at, header)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            at += header.size
+        position += at
+        if at == 0:  # no whole batch in what was read: a larger one, or none at all
             read_bytes = _size_claimed(data)
             if not len(data) < read_bytes <= segment.size - position:
-                return
+                break
         else:
             read_bytes = _READ_BYTES
+    return position, next_offset
 
 
 def _size_claimed(data: bytes) -> int:

@@ -16,11 +16,21 @@ class Reindexing:
         self._last_entry_position = start
         self._max_timestamp, self._max_offset = segment.time_index.last() or (-1, 0)
 
+    @property
+    def next_entry_position(self) -> int:
+        """The first batch that begins behind it gets index entries; those before only need to be `passed`."""
+        return self._last_entry_position + self._interval_bytes
+
+    def passed(self, max_timestamp: int, offset: int) -> None:
+        """Batches that get no entries, and the largest timestamp among them."""
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp, self._max_offset = max_timestamp, offset - self._segment.base_offset
+
     def add(self, position: int, header: BatchHeader) -> None:
         segment = self._segment
         relative_offset = header.last_offset - segment.base_offset
-        if header.max_timestamp > self._max_timestamp and header.record_count:  # it may have been emptied
-            self._max_timestamp, self._max_offset = header.max_timestamp, relative_offset
+        if header.record_count:  # it may have been emptied
+            self.passed(header.max_timestamp, header.last_offset)
         if position - self._last_entry_position > self._interval_bytes:
             segment.offset_index.append(relative_offset, position)
             segment.time_index.maybe_append(self._max_timestamp, self._max_offset)

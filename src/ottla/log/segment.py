@@ -11,7 +11,7 @@ import contextlib
 import os
 import random
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ottla.log import file_names
 from ottla.log.files import Buffer, FileHandle, Files
@@ -274,8 +274,10 @@ class Segment:
                 return position
         return self.size
 
-    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Positions and headers of the batches from `position` on.
+    def headers(
+        self, position: int, skip: Callable[[Buffer, int], int] | None = None
+    ) -> Iterator[tuple[int, BatchHeader]]:
+        """Positions and headers of the batches from `position` on, without those that `skip` passes over.
 
         Reads little at first, as most callers want one batch nearby, and more while small batches follow each
         other; the records of large ones are not read.
@@ -289,6 +291,9 @@ class Segment:
                 read_bytes = min(read_bytes * 2, _SCAN_BYTES_MAX) if at <= len(data) else _SCAN_BYTES
                 data = self.log.pread(min(read_bytes, size - position), position)
                 start, at = position, 0
+            if skip is not None and (passed := skip(data, at)) > at:
+                position += passed - at
+                continue
             header = header_at(data, at)
             if header is None or header.size > size - position:
                 raise self.corrupt(position, f"the {size - position} bytes from there on are no whole batch")

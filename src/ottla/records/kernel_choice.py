@@ -10,12 +10,13 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["compaction_kernel", "header_kernel", "kernel_is_compiled", "record_kernel"]
+__all__ = ["compaction_kernel", "header_kernel", "kernel_is_compiled", "record_kernel", "scan_kernel"]
 
 if TYPE_CHECKING:
     from ottla.records import kernel as record_kernel
     from ottla.records import kernel_compaction as compaction_kernel
     from ottla.records import kernel_header as header_kernel
+    from ottla.records import kernel_scan as scan_kernel
 else:
 
     def _choose(name):
@@ -33,7 +34,9 @@ else:
     record_kernel = _choose("kernel")
     header_kernel = _choose("kernel_header")
     compaction_kernel = _choose("kernel_compaction")
+    scan_kernel = _choose("kernel_scan")
 
 
 def kernel_is_compiled() -> bool:
-    return all(kernel.is_compiled() for kernel in (record_kernel, header_kernel, compaction_kernel))
+    kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel)
+    return all(kernel.is_compiled() for kernel in kernels)
