@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, TypeVar
 
-from ottla.client import admin_configs, admin_offsets, admin_topics
+from ottla.client import admin_configs, admin_groups, admin_offsets, admin_topics
 from ottla.client.addresses import Address
 from ottla.client.admin_values import (
     BrokerVersions,
     ClusterDescription,
+    CommittedOffset,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
     FoundOffset,
+    GroupDescription,
+    GroupListing,
     LogDir,
     NewTopic,
 )
@@ -228,6 +231,39 @@ class Admin:
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Drops what is before these offsets (-1: everything). The partitions' new first offsets."""
         return admin_offsets.delete_records(self._cluster, before, self._deadline_ms())
+
+    # -- groups --------------------------------------------------------------------------------------------
+
+    def groups(self) -> tuple[GroupListing, ...]:
+        """All groups of the cluster, by id."""
+        return admin_groups.list_groups(self._cluster, self._deadline_ms())
+
+    def group(self, group_id: str) -> GroupDescription:
+        return admin_groups.describe_group(self._cluster, group_id, self._deadline_ms())
+
+    def delete_groups(self, ids: Iterable[str]) -> dict[str, ClientError | None]:
+        """By id, what hindered the deletion; None: it is gone."""
+        return admin_groups.delete_groups(self._cluster, ids, self._deadline_ms())
+
+    def group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed; partitions without a commit are left out."""
+        wanted = None if partitions is None else tuple(partitions)
+        return admin_groups.fetch_offsets(self._cluster, group_id, wanted, self._deadline_ms())
+
+    def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> None:
+        """Commits for a group that has no members; one that is not there is made."""
+        commits = {
+            target: CommittedOffset(each) if isinstance(each, int) else each
+            for target, each in offsets.items()
+        }
+        admin_groups.alter_offsets(self._cluster, group_id, commits, self._deadline_ms())
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        admin_groups.delete_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
 
     # -- how -----------------------------------------------------------------------------------------------
 

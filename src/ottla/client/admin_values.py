@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ottla.client.cluster_view import Broker
 from ottla.model.config_types import ConfigSource
 from ottla.model.errors import ErrorCode
-from ottla.model.topics import TopicId
+from ottla.model.topics import TopicId, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +105,38 @@ class LogDir:
     total_bytes: int | None
     usable_bytes: int | None
     replicas: tuple[ReplicaSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    id: str
+    protocol_type: str
+    state: str  # "" where an old broker did not say
+    type: str
+    coordinator: Broker
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    id: str
+    state: str
+    protocol_type: str
+    assignor: str
+    coordinator: Broker
+    members: tuple[GroupMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    offset: int  # of the next record to read
+    leader_epoch: int | None = None
+    metadata: str = ""
