@@ -76,6 +76,23 @@ def test_it_serves_while_servers_die_and_finds_everything_after_a_kill(servers: 
         zookeeper.close()
 
 
+def test_records_flow_on_while_the_whole_ensemble_is_away(tmp_path: Path) -> None:
+    with (
+        ensemble(tmp_path / "zookeeper", servers=1) as servers,
+        BrokerProcess(settings={"zookeeper.connect": servers.addresses}) as broker,
+    ):
+        [server] = servers.servers
+        create(broker.bootstrap, "before")
+        server.kill()
+        write(broker.bootstrap, "before", range(10))
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        [waits] = admin.create_topics([NewTopic("waits", 1, 1)], request_timeout=100).values()
+        server.start()
+        waits.result(100)
+        write(broker.bootstrap, "waits", range(3))
+        assert read(broker.bootstrap, "before", 10) == list(range(10))
+
+
 def test_a_broker_that_the_ensemble_takes_for_dead_ends_and_says_so(
     servers: Ensemble, tmp_path: Path
 ) -> None:
