@@ -26,6 +26,7 @@ COMMANDS = (
     Command("produce", "write records into topics", "produce"),
     Command("consume", "read records of a topic", "consume"),
     Command("bench", "measure a cluster: produce, consume, end to end", "bench"),
+    Command("txn", "show transactions, end those that hang", "txn"),
     Command("config", "show, change and explain settings", "config"),
     Command("cluster", "show the brokers of a cluster", "cluster"),
     Command("coordination", "run the coordination service alone", "coordination"),

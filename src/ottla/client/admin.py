@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, TypeVar
 
-from ottla.client import admin_configs, admin_groups, admin_offsets, admin_topics
+from ottla.client import admin_configs, admin_groups, admin_offsets, admin_topics, admin_transactions
 from ottla.client.addresses import Address
 from ottla.client.admin_values import (
     BrokerVersions,
@@ -22,8 +22,11 @@ from ottla.client.admin_values import (
     FoundOffset,
     GroupDescription,
     GroupListing,
+    ListedTransaction,
     LogDir,
     NewTopic,
+    OpenTransaction,
+    TransactionDescription,
 )
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker, ClusterView, Topic
@@ -264,6 +267,29 @@ class Admin:
 
     def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         admin_groups.delete_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
+
+    # -- transactions --------------------------------------------------------------------------------------
+
+    def transactions(self, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
+        """The transactional ids of all coordinators, in these states (none named: in any)."""
+        deadline_ms = self._deadline_ms()
+        brokers = self._view((), deadline_ms).brokers.values()
+        return admin_transactions.list_transactions(self._cluster, brokers, states, deadline_ms)
+
+    def transaction(self, transactional_id: str) -> TransactionDescription:
+        return admin_transactions.describe_transaction(self._cluster, transactional_id, self._deadline_ms())
+
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> tuple[OpenTransaction, ...]:
+        """Those that have records in the partitions and no end, whatever a coordinator knows of them."""
+        return admin_transactions.open_transactions(self._cluster, partitions, self._deadline_ms())
+
+    def fence_producer(self, transactional_id: str) -> None:
+        """Whoever writes under the id is fenced, and its open transaction aborted."""
+        admin_transactions.fence_producer(self._cluster, transactional_id, self._deadline_ms())
+
+    def abort_open_transaction(self, hanging: OpenTransaction) -> None:
+        """Ends it in that partition, past any coordinator: only for one that no coordinator will end."""
+        admin_transactions.abort_open(self._cluster, hanging, self._deadline_ms())
 
     # -- how -----------------------------------------------------------------------------------------------
 

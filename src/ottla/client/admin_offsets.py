@@ -75,7 +75,7 @@ def list_offsets(
                 found[target] = _found(partition)
         return found
 
-    return _ask_leaders(cluster, timestamps, ask, deadline_ms)
+    return ask_leaders(cluster, timestamps, ask, deadline_ms)
 
 
 def _found(answer: ListOffsetsPartitionResponse) -> FoundOffset:
@@ -153,7 +153,7 @@ def delete_records(
                 starts[target] = partition.low_watermark
         return starts
 
-    return _ask_leaders(cluster, before, ask, deadline_ms)
+    return ask_leaders(cluster, before, ask, deadline_ms)
 
 
 def log_dirs(cluster: Cluster, brokers: Iterable[Broker], deadline_ms: int) -> tuple[LogDir, ...]:
@@ -185,7 +185,7 @@ def _log_dir(broker_id: int, result: DescribeLogDirsResult) -> LogDir:
     )
 
 
-def _ask_leaders(
+def ask_leaders(
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
     ask: Callable[[Address, dict[str, list[TopicPartition]]], dict[TopicPartition, T]],

@@ -140,3 +140,34 @@ class CommittedOffset:
     offset: int  # of the next record to read
     leader_epoch: int | None = None
     metadata: str = ""
+
+
+class ListedTransaction:
+    id: str
+    producer_id: int
+    state: str
+    broker_id: int  # its coordinator
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+    coordinator_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """As a partition knows it."""
+
+    partition: TopicPartition
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int  # of the producer's last marker there; -1: there was none
+    first_offset: int
+    last_write_ms: int
