@@ -142,6 +142,7 @@ class CommittedOffset:
     metadata: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class ListedTransaction:
     id: str
     producer_id: int
