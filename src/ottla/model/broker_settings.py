@@ -22,6 +22,7 @@ from ottla.model.config_types import (
     at_least,
 )
 from ottla.model.coordinator_settings import COORDINATOR_SETTINGS
+from ottla.model.limits import MIB
 from ottla.model.network_settings import NETWORK_SETTINGS
 from ottla.model.topic_settings import MINUTE_MS, TOPIC_SETTINGS
 from ottla.model.zookeeper_settings import ZOOKEEPER_SETTINGS
@@ -118,6 +119,14 @@ _LOG = (
         "The directory for the tree of topics and settings that the broker keeps itself. Not set: beside the "
         "first log directory, under its name with `.coordination` added.",
         importance="high",
+    ),
+    Setting(
+        "ottla.log.scrub.bytes.per.second",
+        LONG,
+        1 * MIB,
+        "How fast stored batches are read again in the background, to find damage of the disk before a "
+        "consumer does; a damaged partition goes offline. All data is read once a day at most; 0 is never.",
+        at_least(0),
     ),
     Setting(
         "log.retention.check.interval.ms",

@@ -33,6 +33,7 @@ from ottla.node.ensemble import SESSION_OVER, ControllerOperation, connect, outc
 from ottla.node.failures import BrokerFailed, ending_of, require
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
+from ottla.node.scrubbing import Scrubbing
 from ottla.node.settings import BrokerSettings, connection_limits
 from ottla.node.sync_rounds import SyncRounds
 from ottla.node.watching import Watching
@@ -85,6 +86,7 @@ class Broker:
         self._syncer = Workers("sync", 1, self._reactor.post)
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
         self._reader = Workers("read", _COLD_READERS, self._reactor.post)
+        self._scrubber = Workers("scrub", 1, self._reactor.post)
         self._reactor.offload = self._reader
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
@@ -138,6 +140,7 @@ class Broker:
         self._open_listeners()
         self._open_zookeeper()
         self._housekeeping = self._make_housekeeping()
+        self._scrubbing = self._make_scrubbing()
         self._open_http()
         self._reactor.turn_hooks += [
             self._parking.settle,
@@ -266,6 +269,18 @@ class Broker:
             self._reader,
         )
 
+    def _make_scrubbing(self) -> Scrubbing:
+        return Scrubbing(
+            self._reactor,
+            self.clock,
+            self._files,
+            self.partitions,
+            self._scrubber,
+            self.metrics,
+            self.settings.config.integer("ottla.log.scrub.bytes.per.second"),
+            self.settings.config.integer("log.initial.task.delay.ms"),
+        )
+
     def _open_listeners(self) -> None:
         """Opens first, then registers: clients are told ports that are really open."""
         application = KafkaApplication(self._services)
@@ -361,7 +376,7 @@ class Broker:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
         if self._cleaning is not None:
             self._cleaning.stop()
-        for workers in (self._syncer, self._coordination_syncer, self._reader):
+        for workers in (self._syncer, self._coordination_syncer, self._reader, self._scrubber):
             workers.stop()
         for directory in self._directories:
             self._close_one(partial(directory.close, self._hosting.high_watermarks(directory)))
@@ -381,7 +396,7 @@ class Broker:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""
         if self._cleaning is not None:
             self._cleaning.abandon()
-        for workers in (self._syncer, self._coordination_syncer, self._reader):
+        for workers in (self._syncer, self._coordination_syncer, self._reader, self._scrubber):
             workers.abandon()
         for _, sock in self._bound:
             sock.close()
