@@ -1,4 +1,4 @@
-"""How long a person waits for a command: wall-clock medians, beside kcat and Kafka's own tool where they are.
+"""How long a person waits for a command: median and best, beside kcat and Kafka's own tool where they are.
 
     .venv/bin/python -m benchmarks.start_up [--runs 10]
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -18,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 _JARS = Path(__file__).parents[1] / ".interop" / "java" / "lib"
 _PORTS = ("--set", "listeners=PLAINTEXT://127.0.0.1:0", "--set", "ottla.http.port=0")
@@ -87,14 +89,27 @@ def _bootstrap(ottla: Sequence[str], environment: Mapping[str, str]) -> str:
     return listener.rpartition("/")[2]
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> float:
-    began = time.perf_counter()
+class Run(NamedTuple):
+    seconds: float
+    cpu_seconds: float  # on a busy machine the one that tells
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> Run:
+    began, cpu_before = time.perf_counter(), _children_cpu_seconds()
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=True)
-    return time.perf_counter() - began
+    return Run(time.perf_counter() - began, _children_cpu_seconds() - cpu_before)
 
 
-def _show(name: str, seconds: Sequence[float]) -> None:
-    print(f"{name:<28} {statistics.median(seconds):6.2f} s   best {min(seconds):.2f}", flush=True)
+def _children_cpu_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _show(name: str, runs: Sequence[Run]) -> None:
+    seconds = [run.seconds for run in runs]
+    cpu_seconds = statistics.median(run.cpu_seconds for run in runs)
+    print(f"{name:<28} {statistics.median(seconds):6.2f} s", end="  ")
+    print(f"best {min(seconds):5.2f} s  cpu {cpu_seconds:5.2f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,25 @@ def test_why_a_broker_stopped_is_remembered_until_the_next_start(started: Progra
     assert started.ok("status").code == 0
 
 
+def test_an_offline_partition_shows_in_status_and_health(started: Program) -> None:
+    (listener,) = status(started)["listens_on"]  # type: ignore[misc]
+    bootstrap = listener.removeprefix("PLAINTEXT://")
+    started.ok("topic", "create", "broken", "-b", bootstrap)
+    started.ok("produce", "broken", "-b", bootstrap, stdin="x\n")
+    started.ok("down")
+    (segment,) = (started.home / "data" / "ottla" / "log" / "broken-0").glob("*.log")
+    segment.unlink()
+    segment.mkdir()  # what no broker can open
+    started.ok("up", "-d", *PORTS)
+    degraded = started("status", "-o", "json")
+    assert degraded.code == 1
+    assert degraded.json["state"] == "degraded"
+    (problem,) = degraded.json["problems"]
+    assert problem["check"] == "partitions"
+    assert "broken-0" in problem["text"]
+    assert "broken-0" in started("status").out
+
+
 def test_logs_are_followed_as_they_come_also_into_the_next_file(started: Program) -> None:
     log_file = started.home / "data" / "ottla" / "coordination" / "broker.log"
     following = subprocess.Popen(
