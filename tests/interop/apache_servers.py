@@ -49,8 +49,15 @@ class _Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, signal_number: int) -> None:
         assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
+        self._process.send_signal(signal_number)
         self._process.wait(_STOP_SECONDS)
 
     def __exit__(

@@ -107,6 +107,27 @@ def test_ottla_serves_what_apache_kafka_wrote(tmp_path: Path) -> None:
     assert check_directory(SystemFiles(), str(log_directory), look_inside=True).findings == []
 
 
+def test_ottla_recovers_what_a_killed_apache_kafka_left(tmp_path: Path) -> None:
+    """With space reserved in index files, and checkpoints that are behind."""
+    home = tmp_path / "ottla"
+    with ZooKeeper(tmp_path / "zookeeper") as zookeeper:
+        with Kafka39(tmp_path / "kafka", zookeeper, home / "log", LARGE_MESSAGES) as kafka:
+            admin = AdminClient({"bootstrap.servers": kafka.address})
+            _create(admin, "lanes", len(LANES), {**TOPIC_CONFIGS, "segment.bytes": "13000000"})
+            _create(admin, "transactional", 2, {})
+            write_topic(Confluent(), kafka.address, "lanes", LANES)
+            _write_transactions(kafka.address, "transactional")
+            expected = read_whole(kafka.address, "lanes")
+            committed = read_whole(kafka.address, "transactional", committed=True)
+            kafka.kill()
+        znode_moves.into_ottla(home / "coordination", znode_moves.of_zookeeper(zookeeper.address))
+    assert check_directory(SystemFiles(), str(home / "log"), look_inside=True).findings == []
+    with BrokerProcess(home) as ottla:
+        assert read_whole(ottla.bootstrap, "lanes") == expected
+        assert read_whole(ottla.bootstrap, "transactional", committed=True) == committed
+    assert check_directory(SystemFiles(), str(home / "log"), look_inside=True).findings == []
+
+
 def _create(admin: AdminClient, name: str, partitions: int, configs: dict[str, str]) -> None:
     topic = NewTopic(name, num_partitions=partitions, replication_factor=1, config=configs)
     admin.create_topics([topic])[name].result(60)

@@ -195,7 +195,7 @@ def _rising(index: SparseIndex, key_max: int, value_max: int) -> int:
     """How many of the first entries rise, within the limits."""
     count = 0
     key_before, value_before = -1, -1
-    for key, value in index.entries():
+    for key, value in index:
         if not (key_before < key <= key_max and value_before <= value <= value_max):
             break
         key_before, value_before = key, value

@@ -10,12 +10,16 @@ from __future__ import annotations
 import contextlib
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from struct import Struct
 
 from ottla.log.files import Buffer, FileRange, NotResident
 from ottla.log.open_files import PooledFile
 
 _TAIL_ENTRIES_MAX = 512  # 2 MiB of log at the default interval; a few KiB of memory per partition
+_READ_ENTRIES = (
+    512  # at once, by a reader who may stop early: Kafka leaves 10 MiB of zeros behind the last one
+)
 _BLOCK_ENTRIES = 32  # the last steps of a search look at one block in memory
 
 Entry = tuple[int, int]
@@ -60,8 +64,13 @@ class SparseIndex:
         key, value = self.ENTRY.unpack(self._pread(size, index * size))
         return key, value
 
+    def __iter__(self) -> Iterator[Entry]:
+        for first in range(0, self._written, _READ_ENTRIES):
+            yield from self._read(first, min(first + _READ_ENTRIES, self._written))
+        yield from zip(self._keys, self._values, strict=True)
+
     def entries(self) -> list[Entry]:
-        return self._read(0, self._written) + list(zip(self._keys, self._values, strict=True))
+        return list(self)
 
     def append(self, key: int, value: int) -> None:
         self._keys.append(key)

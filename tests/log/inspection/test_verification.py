@@ -141,6 +141,13 @@ def test_zeros_behind_the_last_batch_are_reserved_space(partition: str) -> None:
     assert findings(partition) == []
 
 
+def test_indexes_that_are_only_reserved_space_know_nothing(tmp_path: Path) -> None:
+    path = write_segment(tmp_path, b"")
+    for suffix in (".index", ".timeindex"):
+        Path(path.replace(".log", suffix)).write_bytes(bytes(1200))
+    assert check_segment(FILES, path, is_last=True).findings == []
+
+
 def test_broken_records_under_a_right_checksum_are_found_when_looked_inside(tmp_path: Path) -> None:
     good = build_batch([Record(0, NOW_MS, None, b"x" * 20)])
     body = b"\x7f" + good[62:]

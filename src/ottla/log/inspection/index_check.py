@@ -25,8 +25,6 @@ def decode_entries(index_type: type[SparseIndex], data: bytes) -> tuple[list[Ent
     whole = data[: len(data) - rest]
     used = len(whole.rstrip(b"\0"))
     count = -(-used // entry.size)
-    if count == 0 and whole:
-        count = 1  # a first entry may be all zeros
     return list(entry.iter_unpack(whole[: count * entry.size])), rest
 
 
