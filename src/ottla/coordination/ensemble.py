@@ -109,8 +109,18 @@ class KazooCoordination:
 
     def refresh(self, paths: Sequence[str], done: Callable[[], None], *, below: bool = False) -> None:
         look = _Look(self._client, self._call, self._mirror, below, done)
-        # A server of an ensemble may be behind the others, unless it is told to catch up.
-        self._call(lambda: self._client.sync_async("/"), lambda _: look.begin(paths))
+        self._caught_up(lambda: look.begin(paths))
+
+    def _caught_up(self, then: Callable[[], None]) -> None:
+        """A server of an ensemble may be behind the others, unless it was told to catch up."""
+
+        def synced(answer: Any) -> None:
+            if is_connection_loss(answer.exception):
+                self._caught_up(then)
+            else:
+                then()
+
+        self._call(lambda: self._client.sync_async("/"), synced)
 
     # For the owner of the loop
 
@@ -184,7 +194,7 @@ class KazooCoordination:
 
     def _committed(self, answer: Any) -> None:
         if is_connection_loss(answer.exception):
-            self._call(lambda: self._client.sync_async("/"), lambda _: self._find_out())
+            self._caught_up(self._find_out)
         elif answer.exception is not None:
             self._answer(session_is_over())
         elif isinstance(answer.value[-1], Exception):
@@ -198,7 +208,7 @@ class KazooCoordination:
 
         def found(answer: Any) -> None:
             if is_connection_loss(answer.exception):
-                self._call(lambda: self._client.sync_async("/"), lambda _: self._find_out())
+                self._caught_up(self._find_out)
             elif answer.exception is not None:
                 self._answer(session_is_over())
             elif answer.value[0] != b"%d" % self._number:
@@ -220,7 +230,7 @@ class KazooCoordination:
                 if isinstance(step, Create):
                     results.append(self._created_path(step, marker.mzxid))
                 else:
-                    results.append(self.exists(step.path) if isinstance(step, SetData) else True)
+                    results.append(self.exists(step.path) or marker)  # the marker: deleted again since
             self._carried_out(marker, results)
 
         self.refresh(changed, lambda: self.refresh(sorted(numbered), looked, below=True))

@@ -396,6 +396,8 @@ class Broker:
         """Lets go of everything; what `_close` has not completed, the next start recovers."""
         if self._cleaning is not None:
             self._cleaning.abandon()
+        if self._ensemble is not None:
+            self._ensemble.close()  # before the loop that its threads call
         for workers in (self._syncer, self._coordination_syncer, self._reader, self._scrubber):
             workers.abandon()
         for _, sock in self._bound:
@@ -403,8 +405,6 @@ class Broker:
         self._reactor.close()
         for directory in self._directories:
             directory.abandon()
-        if self._ensemble is not None:
-            self._ensemble.close()
         if self._lock is not None:
             self._lock.release()
 
