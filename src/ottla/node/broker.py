@@ -35,6 +35,7 @@ from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
 from ottla.node.scrubbing import Scrubbing
 from ottla.node.settings import BrokerSettings, connection_limits
+from ottla.node.socket_options import socket_options
 from ottla.node.sync_rounds import SyncRounds
 from ottla.node.watching import Watching
 from ottla.node.workers import Workers
@@ -42,7 +43,6 @@ from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
-from ottla.server.accepting import SocketOptions
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.http.application import HttpApplication, http_socket_options
 from ottla.server.kafka import KafkaApplication
@@ -81,7 +81,7 @@ class Broker:
         self._ensemble: KazooCoordination | None = None  # when the tree is not ours
         self._directories = LogDirectories()
         self._cleaning: Cleaning | None = None
-        self._socket_options = _socket_options(settings)
+        self._socket_options = socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
         self._syncer = Workers("sync", 1, self._reactor.post)
         self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
@@ -407,17 +407,3 @@ class Broker:
             directory.abandon()
         if self._lock is not None:
             self._lock.release()
-
-
-def _socket_options(settings: BrokerSettings) -> SocketOptions:
-    limits = settings.connection_limits
-    return SocketOptions(
-        send_buffer_bytes=settings.socket_send_buffer_bytes,
-        receive_buffer_bytes=settings.socket_receive_buffer_bytes,
-        listen_backlog=settings.socket_listen_backlog_size,
-        request_bytes_max=settings.socket_request_bytes_max,
-        queued_request_bytes_max=settings.queued_request_bytes_max,
-        connections_max=limits.connections_max,
-        connections_per_address_max=limits.for_address,
-        idle_ms_max=settings.connections_idle_ms_max,
-    )
