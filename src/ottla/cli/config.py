@@ -152,7 +152,7 @@ def _explained(setting: Setting) -> Row:
         "changed": "while it runs" if setting.scope == "topic" else change[setting.update_mode],
         "broker_setting": [synonym.name for synonym in setting.synonyms] or None,
         "effect": setting.unsupported or setting.inert or "yes",
-        "meaning": setting.doc,
+        "meaning": setting.described,
     }
 
 

@@ -174,7 +174,7 @@ _LOG = (
         "How long a broker with a failed directory may be unable to report it.",
         at_least(1),
         "low",
-        unsupported="a failed directory stops the broker at once",
+        unsupported="a failed directory takes its partitions offline at once; there is no quorum to tell",
     ),
     Setting(
         "num.recovery.threads.per.data.dir",
@@ -184,6 +184,7 @@ _LOG = (
         at_least(1),
         "high",
         update_mode="cluster-wide",
+        inert="logs are checked one after the other, only from the last sync on, in the compiled kernel",
     ),
     Setting("log.retention.minutes", INT, None, "As log.retention.ms, in minutes.", importance="high"),
     Setting(

@@ -99,6 +99,15 @@ class Setting:
         return not self.unsupported
 
     @property
+    def described(self) -> str:
+        """Its documentation, with what keeps it from having an effect."""
+        if self.inert:
+            return f"{self.doc} Has no effect here: {self.inert}."
+        if self.unsupported:
+            return f"{self.doc} Only the default is taken: {self.unsupported}."
+        return self.doc
+
+    @property
     def expectation(self) -> str:
         """What a valid value is, in words."""
         kind = _KIND_TEXTS[self.type]

@@ -154,12 +154,9 @@ _CONNECTIONS = (
         "max.connection.creation.rate",
         INT,
         INT_MAX,
-        "How many connections are accepted per second.",
+        "How many connections are accepted per second, over all listeners; those beyond it wait their turn.",
         at_least(0),
         update_mode="cluster-wide",
-        unsupported=(
-            "the rate of new connections is not limited yet; use max.connections and max.connections.per.ip"
-        ),
     ),
     Setting(
         "connections.max.idle.ms",

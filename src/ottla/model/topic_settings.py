@@ -214,6 +214,7 @@ _define(
     "acknowledged records are lost.",
     None,
     "unclean.leader.election.enable",
+    inert="a partition has one replica here, which leads it as long as its files are sound",
 )
 
 # ---- records

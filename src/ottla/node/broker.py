@@ -225,6 +225,7 @@ class Broker:
         limits = connection_limits(self._controller.config)
         self._socket_options.connections_max = limits.connections_max
         self._socket_options.connections_per_address_max = limits.for_address
+        self._socket_options.connections_per_second_max = limits.per_second_max
 
     def _make_services(self) -> Services:
         return Services(

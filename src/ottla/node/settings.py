@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ottla.model.config_types import INT_MAX
 from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, parse, setting_named
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
 from ottla.model.refused_settings import reason_to_ignore
@@ -26,6 +27,7 @@ class ConnectionLimits:
     connections_max: int
     per_address_max: int
     per_address_overrides: Mapping[str, int]  # by the text of the address
+    per_second_max: int | None  # new ones; None: any number
 
     def for_address(self, address: str) -> int:
         return self.per_address_overrides.get(address, self.per_address_max)
@@ -268,8 +270,10 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
                 f"max.connections.per.ip.overrides: {item.strip()!r} is not valid, expected address:count, "
                 "as in 10.0.0.7:100"
             ) from None
+    rate = config.integer("max.connection.creation.rate")
     return ConnectionLimits(
         connections_max=config.integer("max.connections"),
         per_address_max=config.integer("max.connections.per.ip"),
         per_address_overrides=overrides,
+        per_second_max=None if rate == INT_MAX else rate,
     )

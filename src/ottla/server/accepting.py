@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import math
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN = 64
 _PAUSE_MS = 1_000  # after running out of descriptors
+_CREDIT_MS_MAX = 1_000.0  # a second's worth of connections may come at once, as in Kafka
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class SocketOptions:
     queued_request_bytes_max: int = FRAMES_BYTES_TOTAL
     connections_max: int = CONNECTIONS_MAX
     connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
+    connections_per_second_max: int | None = None
     idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
     connections_max_setting: str = "max.connections"  # what a person would change, by the protocol's names
     connections_per_address_max_setting: str = "max.connections.per.ip"
@@ -53,6 +56,8 @@ class Admission:
         self.options = options
         self._open = 0
         self._open_by_host: dict[str, int] = {}
+        self._credit_ms = _CREDIT_MS_MAX  # time saved up; each new connection costs its share of a second
+        self._credited_ms = 0  # when that was last counted
 
     @property
     def open(self) -> int:
@@ -67,8 +72,22 @@ class Admission:
             return f"{options.connections_per_address_max_setting}: {from_host} are open from there"
         return None
 
+    def wait_ms(self, now_ms: int) -> int:
+        """How long the next one has to wait by the rate of new connections; 0: it may come."""
+        rate = self.options.connections_per_second_max
+        if rate is None:
+            return 0
+        self._credit_ms = min(_CREDIT_MS_MAX, self._credit_ms + now_ms - self._credited_ms)
+        self._credited_ms = now_ms
+        if rate == 0:
+            return _PAUSE_MS
+        missing_ms = 1000 / rate - self._credit_ms
+        return 0 if missing_ms <= 0 else max(1, math.ceil(missing_ms))
+
     def entered(self, host: str) -> None:
         self._open += 1
+        if self.options.connections_per_second_max:
+            self._credit_ms -= 1000 / self.options.connections_per_second_max
         self._open_by_host[host] = self._open_by_host.get(host, 0) + 1
 
     def left(self, host: str) -> None:
@@ -166,22 +185,29 @@ class Accepting:
     def accept(self, acceptor: Acceptor) -> None:
         """Takes those who wait, not too many in one turn."""
         for _ in range(_ACCEPTS_PER_TURN):
+            wait_ms = 0 if acceptor.control else acceptor.admission.wait_ms(self._clock.monotonic_ms())
+            if wait_ms:
+                self._pause(acceptor, wait_ms)
+                return
             try:
                 sock, address = acceptor.socket.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
                 if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
-                    self._pause(acceptor, error)
+                    log.error(
+                        "no new connections on %s for a moment: %s; raise `ulimit -n`",
+                        acceptor.listener,
+                        error.strerror,
+                    )
+                    self._pause(acceptor, _PAUSE_MS)
                 else:  # the network's trouble with one peer (accept(2) lists them), not ours
                     log.warning("a connection to %s failed: %s", acceptor.listener, error.strerror)
                 return
             self._let_in(sock, (address[0], address[1]), acceptor)
 
-    def _pause(self, acceptor: Acceptor, error: OSError) -> None:
-        log.error(
-            "no new connections on %s for a moment: %s; raise `ulimit -n`", acceptor.listener, error.strerror
-        )
+    def _pause(self, acceptor: Acceptor, for_ms: int) -> None:
+        """Those who knock wait in the listener's backlog."""
         fd = acceptor.socket.fileno()
         self._poller.modify(fd, 0)
 
@@ -189,7 +215,7 @@ class Accepting:
             if fd in self.acceptors:
                 self._poller.modify(fd, READABLE)
 
-        self._timers.set(self._clock.monotonic_ms() + _PAUSE_MS, resume)
+        self._timers.set(self._clock.monotonic_ms() + for_ms, resume)
 
     def _let_in(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
         admission = acceptor.admission

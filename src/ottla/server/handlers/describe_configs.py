@@ -115,5 +115,5 @@ def _setting(request: DescribeConfigsRequest, described: DescribedSetting) -> De
             DescribeConfigsSynonym(synonym.name, synonym.value, synonym.source) for synonym in synonyms
         ],
         config_type=setting.type,
-        documentation=setting.doc if request.include_documentation else None,
+        documentation=setting.described if request.include_documentation else None,
     )
