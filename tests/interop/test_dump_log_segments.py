@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from compat.broker import topic_creator
 from interop.builds import java_command, zookeeper_mode_command
@@ -139,3 +139,20 @@ def test_old_formats_as_we_write_them_are_read(tmp_path: Path, tool: str) -> Non
     out = dumped(tool, [path], "--deep-iteration")
     offsets = [int(found) for found in re.findall(r"^\| offset: (\d+) ", out, re.MULTILINE)]
     assert offsets == list(range(offset))
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_records_of_groups_are_decoded(tmp_path: Path, tool: str) -> None:
+    with BrokerProcess(tmp_path, {"offsets.topic.num.partitions": "1"}) as broker:
+        topic = topic_creator(broker.bootstrap)("read")
+        consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "readers"})
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(0.1)
+        consumer.commit(offsets=[TopicPartition(topic, 0, 42)], asynchronous=False)
+        consumer.close()
+    logs = sorted((tmp_path / "log" / "__consumer_offsets-0").glob("*.log"))
+    out = dumped(tool, logs, "--offsets-decoder")
+    assert re.search(rf'"group":"readers","topic":"{topic}","partition":0', out)
+    assert '"offset":42' in out
+    assert '"protocolType":"consumer"' in out

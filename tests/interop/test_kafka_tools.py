@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -194,3 +195,57 @@ def test_config_command_changes_the_broker_and_the_cluster(bootstrap: str) -> No
     assert "max.connections=777" in configs("--entity-default", "--describe")
     configs("--entity-default", "--alter", "--delete-config", "max.connections")
     assert "max.connections=777" not in configs("--entity-default", "--describe")
+
+
+def _groups(bootstrap: str, *arguments: str) -> str:
+    name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    return _tool(name, "--bootstrap-server", bootstrap, *arguments)
+
+
+def test_group_command_lists_describes_resets_and_deletes(bootstrap: str, create_topic: CreateTopic) -> None:
+    topic, group = create_topic("grouped", partitions=2), unique_name("group")
+    records = [Record("numbered", value=b"%d" % number) for number in range(10)]
+    Confluent().write(bootstrap, topic, 1, records, QUICK)
+    consumer = ("--bootstrap-server", bootstrap, "--topic", topic, "--group", group, "--from-beginning")
+    read = _tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "10")
+    assert sorted(read.split()) == sorted(str(number) for number in range(10))
+
+    assert group in _groups(bootstrap, "--list")
+    assert re.search(rf"{group}\s.*Empty", _groups(bootstrap, "--describe", "--state", "--group", group))
+    described = _groups(bootstrap, "--describe", "--offsets", "--group", group)
+    assert re.search(rf"{group}\s+{topic}\s+1\s+10\s+10\s+0\s", described)
+
+    reset = ("--group", group, "--topic", topic, "--reset-offsets", "--to-offset", "4", "--execute")
+    assert re.search(rf"{topic}\s+1\s+4", _groups(bootstrap, *reset))
+    described = _groups(bootstrap, "--describe", "--offsets", "--group", group)
+    assert re.search(rf"{group}\s+{topic}\s+1\s+4\s+10\s+6\s", described)
+
+    _groups(bootstrap, "--delete-offsets", "--group", group, "--topic", f"{topic}:1")
+    assert not re.search(
+        rf"{topic}\s+1\s+\d", _groups(bootstrap, "--describe", "--offsets", "--group", group)
+    )
+    _groups(bootstrap, "--delete", "--group", group)
+    assert group not in _groups(bootstrap, "--list")
+
+
+def test_console_consumer_prints_the_records_of_groups(bootstrap: str, create_topic: CreateTopic) -> None:
+    topic, group = create_topic("formatted"), unique_name("group")
+    Confluent().write(bootstrap, topic, 0, [Record("one", value=b"v")], QUICK)
+    consumer = ("--bootstrap-server", bootstrap, "--topic", topic, "--group", group, "--from-beginning")
+    _tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "1")
+
+    def printed(formatter: str) -> list[dict[str, Any]]:
+        out = _tool(
+            "org.apache.kafka.tools.consumer.ConsoleConsumer",
+            *("--bootstrap-server", bootstrap, "--topic", "__consumer_offsets", "--from-beginning"),
+            *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}", "--timeout-ms", "5000"),
+        )
+        return [json.loads(line) for line in out.splitlines()]
+
+    offsets = [each for each in printed("OffsetsMessageFormatter") if each["key"]["data"]["group"] == group]
+    assert offsets[-1]["key"]["data"] == {"group": group, "topic": topic, "partition": 0}
+    assert offsets[-1]["value"]["data"]["offset"] == 1
+    groups = [
+        each for each in printed("GroupMetadataMessageFormatter") if each["key"]["data"]["group"] == group
+    ]
+    assert [len(each["value"]["data"]["members"]) for each in groups] == [1, 0]

@@ -23,6 +23,7 @@ COMMANDS = (
     Command("logs", "show what the broker in the background logs", "logs"),
     Command("log", "show, verify and repair the files of logs", "log_files"),
     Command("topic", "list, show, create, change and delete topics", "topic"),
+    Command("group", "list, show, watch, reset and delete consumer groups", "group"),
     Command("produce", "write records into topics", "produce"),
     Command("consume", "read records of a topic", "consume"),
     Command("bench", "measure a cluster: produce, consume, end to end", "bench"),

@@ -9,6 +9,10 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.client import Admin
 
 _PATIENCE_MS = 1_000
 
@@ -87,6 +91,17 @@ class _Place:
 
 
 def _topics(words: Sequence[str]) -> Iterable[str]:
+    with _admin(words) as admin:
+        return admin.topic_names()
+
+
+def _groups(words: Sequence[str]) -> Iterable[str]:
+    with _admin(words) as admin:
+        return [group.id for group in admin.groups()]
+
+
+def _admin(words: Sequence[str]) -> Admin:
+    """Of the cluster that the words so far mean."""
     from ottla.cli.clusters import bootstrap_of
     from ottla.client import Admin
 
@@ -94,8 +109,7 @@ def _topics(words: Sequence[str]) -> Iterable[str]:
     asked.add_argument("-b", "--bootstrap")
     asked.add_argument("--profile")
     options, _ = asked.parse_known_args(words)
-    with Admin(bootstrap_of(options), default_api_timeout_ms=_PATIENCE_MS) as admin:
-        return admin.topic_names()
+    return Admin(bootstrap_of(options), default_api_timeout_ms=_PATIENCE_MS)
 
 
 def _targets(words: Sequence[str]) -> Iterable[str]:
@@ -121,6 +135,7 @@ def _profiles(_: Sequence[str]) -> Iterable[str]:
 
 
 _NAMES: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {
+    "GROUP": _groups,
     "NAME=VALUE": _assignments,
     "PROFILE": _profiles,
     "SETTING": _settings,

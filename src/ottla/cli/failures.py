@@ -56,6 +56,8 @@ def _client_exit_code(error: Exception, kinds: Any) -> ExitCode:
         return ExitCode.NO_BROKER
     if isinstance(error, kinds.UnknownTopic | kinds.UnknownPartition):
         return ExitCode.NOT_FOUND
+    if isinstance(error, kinds.BrokerError) and error.code.name == "GROUP_ID_NOT_FOUND":
+        return ExitCode.NOT_FOUND
     if isinstance(error, kinds.InvalidSetting | kinds.InvalidOffsetSpec):
         return ExitCode.WRONG_USE
     return ExitCode.FAILED
