@@ -15,6 +15,8 @@ from compat.cases import QUICK
 from compat.clients.confluent import Confluent
 from compat.record import Record
 from interop.builds import java_command
+from ottla.coordinator.state_log import partition_for
+from ottla.model.topics import OFFSETS_TOPIC
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -237,10 +239,12 @@ def test_console_consumer_prints_the_records_of_groups(bootstrap: str, create_to
     def printed(formatter: str) -> list[dict[str, Any]]:
         out = _tool(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
-            *("--bootstrap-server", bootstrap, "--topic", "__consumer_offsets", "--from-beginning"),
-            *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}", "--timeout-ms", "5000"),
+            *("--bootstrap-server", bootstrap, "--topic", OFFSETS_TOPIC),
+            *("--partition", str(partition_for(group, 50)), "--offset", "earliest"),
+            *("--formatter", f"org.apache.kafka.tools.consumer.{formatter}", "--timeout-ms", "10000"),
         )
-        return [json.loads(line) for line in out.splitlines()]
+        joined = out.replace("}{", "}\n{")  # this one puts nothing between its objects
+        return [json.loads(line) for line in joined.splitlines()]
 
     offsets = [each for each in printed("OffsetsMessageFormatter") if each["key"]["data"]["group"] == group]
     assert offsets[-1]["key"]["data"] == {"group": group, "topic": topic, "partition": 0}
