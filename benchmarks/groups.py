@@ -19,23 +19,29 @@ from typing import Any
 from idle import TICKS_PER_SECOND, cpu_ticks
 from peer import Peer
 
+from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue, offset_record
+from ottla.model.topics import OFFSETS_TOPIC as OFFSETS
 from ottla.protocol import apis
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.records.content import Record, build_batch
 from ottla.testing import BrokerProcess
 
 MEMBERS = 5
 HEARTBEAT_SECONDS = 3
 SESSION_MS = 45_000  # the default of consumers
+BATCH = 10_000
 WAVE = 200  # groups that are made at once
 TOPIC = "groups-bench"
 
@@ -45,6 +51,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5)
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--groups", type=int, default=1_000)
+    parser.add_argument("--commits", type=int, default=1_000_000, help="in the log that is loaded")
     parser.add_argument("--other", metavar="HOST:PORT")
     options = parser.parse_args()
     with BrokerProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as broker:
@@ -60,6 +67,7 @@ def main() -> None:
     with BrokerProcess() as broker:
         prepare(broker.bootstrap)
         heartbeats(broker, options.groups, options.seconds)
+    loading(options.commits)
 
 
 def show(what: str, who: str, result: tuple[int, float], cpu_seconds: float | None = None) -> None:
@@ -210,6 +218,36 @@ def settle(peers: list[Peer], groups: range) -> list[tuple[Peer, HeartbeatReques
         (peer, HeartbeatRequest(f"alive-{group}", answer.generation_id, answer.member_id))
         for (peer, (group, _)), answer in zip(pairs, joined, strict=True)
     ]
+
+
+# -- reading it all back -------------------------------------------------------------------------------------
+
+
+def loading(count: int) -> None:
+    """A log of many commits to ten keys, before the cleaner comes: how long a start takes with it."""
+    with BrokerProcess(settings={"offsets.topic.num.partitions": "1"}) as broker:
+        prepare(broker.bootstrap)
+        peer = Peer(broker.bootstrap, client_id="__admin_client")
+        for first in range(0, count, BATCH):
+            records = [
+                Record(
+                    at, 0, *offset_record(OffsetCommitKey("g", TOPIC, at % 10), OffsetCommitValue(first + at))
+                )
+                for at in range(min(BATCH, count - first))
+            ]
+            data = PartitionProduceData(0, build_batch(records))
+            request = ProduceRequest(
+                acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(OFFSETS, partition_data=[data])]
+            )
+            answer = peer.call(apis.PRODUCE, 9, request)
+            assert answer.responses[0].partition_responses[0].error_code == 0, answer
+        broker.stop()
+        broker.start()
+        peer = Peer(broker.bootstrap)
+        started = time.perf_counter()
+        while peer.call(apis.LIST_GROUPS, 4, ListGroupsRequest()).error_code:
+            time.sleep(0.005)
+        print(f"loading    {count:,} commits to ten keys: {time.perf_counter() - started:.2f} s")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from ottla.protocol.messages.metadata import MetadataRequest
 class Peer:
     """The least a client can be."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, client_id: str = "bench") -> None:
+        self.client_id = client_id
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=30)
 
@@ -25,7 +26,7 @@ class Peer:
         self.call(apis.METADATA, 9, MetadataRequest(topics=None))
 
     def send(self, api: apis.Api, version: int, message: Message) -> None:
-        chunks = encode_request(api, version, 1, "bench", message)
+        chunks = encode_request(api, version, 1, self.client_id, message)
         self.socket.sendall(b"".join(chunks))  # type: ignore[arg-type]
 
     def call(self, api: apis.Api, version: int, message: Message) -> Any:
