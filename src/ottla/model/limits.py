@@ -51,6 +51,11 @@ TURN_HANDLING_US_MAX = 2_000
 some requests take milliseconds, and whoever sends many of them waits, not the others.
 """
 
+ZNODE_TURN_HANDLING_US_MAX = 10_000
+"""The same for ZooKeeper's requests: nearly all take some ten microseconds, and giving back what a busy machine
+delays costs more than it saves.
+"""
+
 RECEIVE_BYTES = 64 * KIB
 """One recv. More brings nothing for small requests; a large frame is received into its own buffer."""
 

@@ -20,6 +20,8 @@ _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b
 class FrameCutter:
     """One connection's receiving end."""
 
+    cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
+
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self.frame_bytes_max = frame_bytes_max
         # Received, and from the position on not cut yet.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -30,6 +31,7 @@ from ottla.server.warming import is_resident
 SEND_BYTES_PER_TURN_MAX = 1024 * 1024  # one greedy reader gets this much, then the others have their turn
 _BUFFERS_PER_SEND = 64  # far below IOV_MAX; a turn rarely has more answers for one peer
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)  # a header and the file bytes behind it leave in full packets
+_LENGTH = struct.Struct(">i")
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _COPY_BYTES = 256 * 1024  # read-and-send step where there is no sendfile
 
@@ -149,14 +151,45 @@ class Connection:
         if count == 0:
             raise PeerGone("closed by the peer")
         self.last_active_ms = now_ms
+        if wanted is None:
+            self._feed(data, now_ms)
+        else:
+            self._note_frames(self.cutter.received(count), now_ms)
+        return count
+
+    def receive_whole(self, now_ms: int) -> memoryview | int:
+        """As `receive`, for a connection at rest: the frame when one came and nothing else, as usual."""
+        try:
+            data = self.socket.recv(RECEIVE_BYTES)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError as error:
+            raise PeerGone(error.strerror or str(error)) from None
+        count = len(data)
+        if count == 0:
+            raise PeerGone("closed by the peer")
+        self.last_active_ms = now_ms
+        cutter = self.cutter
+        if (
+            count > 4
+            and cutter.cuts_by_length
+            and _LENGTH.unpack_from(data)[0] == count - 4 <= cutter.frame_bytes_max
+        ):
+            self.progress_ms = now_ms
+            return memoryview(data)[4:]
+        self._feed(data, now_ms)
+        return count
+
+    def _feed(self, data: bytes, now_ms: int) -> None:
         # Only as many as can be handled: a receive may bring thousands of small ones.
-        frames = self.cutter.feed(data, self._room) if wanted is None else self.cutter.received(count)
+        self._note_frames(self.cutter.feed(data, self._room), now_ms)
+
+    def _note_frames(self, frames: list[memoryview], now_ms: int) -> None:
         if frames:
             self._frames += frames
             self._note_progress(now_ms)
         elif self.frame_began_ms is None:
             self.frame_began_ms = now_ms
-        return count
 
     def take_frames(self, now_ms: int) -> list[memoryview]:
         """Frames to handle in this turn; others wait until there is room for more answers. Or Malformed."""

@@ -203,33 +203,42 @@ class Reactor:
         if known is None or not self._reading:
             return 0
         connection, acceptor = known
-        count = self._read_socket(connection, now_ms) if connection.may_read else 0
-        if not connection.may_handle:
-            self._watch(connection)
-            return count
         try:
-            frames = connection.take_frames(now_ms)
-        except Malformed as problem:
-            self.drop(connection, str(problem))
-            return count
-        if frames:
-            arrivals.setdefault(acceptor.application, []).append((connection, frames))
-        return count + len(frames) * _REQUEST_COST_BYTES
-
-    def _read_socket(self, connection: Connection, now_ms: int) -> int:
-        try:
-            count = connection.receive(now_ms)
+            if connection.is_at_rest:
+                received = connection.receive_whole(now_ms)
+                if isinstance(received, memoryview):  # the usual case, and the whole of it
+                    self._bytes_in.value += len(received)
+                    arrivals.setdefault(acceptor.application, []).append((connection, [received]))
+                    return len(received) + _REQUEST_COST_BYTES
+            else:
+                received = connection.receive(now_ms) if connection.may_read else 0
+            return received + self._take_frames(connection, received, now_ms, acceptor.application, arrivals)
         except PeerGone as gone:
             log.debug("%s: %s", connection, gone)
             self._close(connection)
-            return 0
         except Malformed as problem:
             self.drop(connection, str(problem))
-            return 0
-        self._bytes_in.value += count
+        return 0
+
+    def _take_frames(
+        self,
+        connection: Connection,
+        received: int,
+        now_ms: int,
+        application: Application,
+        arrivals: dict[Application, Arrivals],
+    ) -> int:
+        """Frames that can be handled now; what they cost of the turn. Raises Malformed."""
+        self._bytes_in.value += received
         if connection.cutter.pending_bytes or connection.counted_bytes:
             self._count_held(connection)
-        return count
+        if not connection.may_handle:
+            self._watch(connection)
+            return 0
+        frames = connection.take_frames(now_ms)
+        if frames:
+            arrivals.setdefault(application, []).append((connection, frames))
+        return len(frames) * _REQUEST_COST_BYTES
 
     def _count_held(self, connection: Connection) -> None:
         """Brings the sum of held bytes up to date; those who hold us up go when it is too much."""
@@ -280,6 +289,8 @@ class Reactor:
                 self._drop_unreadable(connection, problem.path, problem)
                 continue
             connection.last_active_ms = self._now_ms
+            if connection.is_at_rest and connection.interest == READABLE:
+                continue
             if cold is not None:
                 self._read_cold(connection, cold)
             if connection.is_finished:

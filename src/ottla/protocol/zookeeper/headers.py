@@ -26,11 +26,6 @@ _REPLY_BYTES_WITHOUT_LENGTH = _REPLY.size - 4
 _LENGTH = struct.Struct(">i")
 
 
-class RequestHeader(NamedTuple):
-    xid: int
-    operation: int
-
-
 class ReplyHeader(NamedTuple):
     xid: Int
     zxid: Long  # the newest transaction that the server had applied
@@ -77,9 +72,10 @@ def encode_connect_response(response: ConnectResponse, with_read_only: bool) -> 
     return frame(encode(response) + (b"\0" if with_read_only else b""))
 
 
-def decode_request_header(frame: Buffer) -> RequestHeader:
+def decode_request_header(frame: Buffer) -> tuple[int, int]:
+    """Xid and operation."""
     try:
-        return RequestHeader._make(_HEADER.unpack_from(frame))
+        return _HEADER.unpack_from(frame)
     except struct.error:
         raise Malformed(f"a request of {len(frame)} bytes has no header") from None
 

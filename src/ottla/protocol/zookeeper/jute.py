@@ -43,15 +43,20 @@ R = TypeVar("R")
 _BYTES_MIN = {"i": 4, "q": 8, "?": 1}
 
 
-_READERS: dict[type[Any], Callable[[Buffer, int], tuple[Any, int]]] = {}
+_READERS: dict[tuple[type[Any], Any], Callable[[Buffer, int], tuple[Any, int]]] = {}
 _WRITERS: dict[type[Any], Callable[[Any], bytes]] = {}
 
 
 def reader(record: type[R]) -> Callable[[Buffer, int], tuple[R, int]]:
     """The function that reads a record at a position, and tells the position behind it."""
-    if record not in _READERS:
-        _READERS[record] = _ReaderSource(record).compile()
-    return _READERS[record]
+    return reader_of(record, record)
+
+
+def reader_of(record: type[Any], make: Callable[..., R]) -> Callable[[Buffer, int], tuple[R, int]]:
+    """The same, giving what `make` makes of the record's fields."""
+    if (record, make) not in _READERS:
+        _READERS[record, make] = _ReaderSource(record, make).compile()
+    return _READERS[record, make]
 
 
 def writer(record: type[R]) -> Callable[[R], bytes]:
@@ -102,7 +107,7 @@ def _refuse_count(count: int, left: int) -> NoReturn:
 class _ReaderSource:
     """Writes `read(data, pos) -> (record, pos)`. Neighbours of fixed size are one `unpack_from`."""
 
-    def __init__(self, record: type[Any]) -> None:
+    def __init__(self, record: type[Any], make: Callable[..., Any]) -> None:
         self._record = record
         is_response = record.__name__.endswith("Response")
         self._elements_max = ARRAY_ELEMENTS_MAX if is_response else REQUEST_ELEMENTS_MAX  # of each vector
@@ -111,21 +116,20 @@ class _ReaderSource:
         self._source.line("size = len(data)")
         with self._source.block("try:"):
             self._pending = Run()
-            result = self._read_record(record)
+            result = self._read_record(record, make)
             self._flush()
             self._source.line(f"return {result}, pos")
         with self._source.block("except (ValueError, struct_error) as error:"):
             self._source.line("raise malformed(error, pos) from None")
 
-    def _read_record(self, record: type[Any]) -> str:
-        """Reads its fields; the expression for the record."""
+    def _read_record(self, record: type[Any], make: Callable[..., Any]) -> str:
+        """Reads its fields; the expression for what is made of them."""
         source = self._source
         values = []
         for name, kind in _fields(record):
             with source.serving(name):
                 values.append(self._read(name, kind))
-        make = source.constant("record", record)
-        return f"{make}({', '.join(values)})"
+        return f"{source.constant('make', make)}({', '.join(values)})"
 
     def _read(self, name: str, kind: Any) -> str:
         target = self._source.name(name)
@@ -139,7 +143,7 @@ class _ReaderSource:
             case Vector(element):
                 self._read_vector(target, element)
             case _:
-                return self._read_record(kind)
+                return self._read_record(kind, kind)
         return target
 
     def _read_length(self) -> None:

@@ -14,6 +14,8 @@ _END = b"\r\n\r\n"
 class HttpCutter(FrameCutter):
     """A frame is everything up to the empty line; each connection has one request, so there is only one."""
 
+    cuts_by_length = False
+
     @property
     def has_frame(self) -> bool:
         return _END in self._data or len(self._data) > self.frame_bytes_max

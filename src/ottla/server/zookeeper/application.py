@@ -13,7 +13,7 @@ from ottla.coordination.operations import Code, Result
 from ottla.coordination.service import CoordinationService
 from ottla.coordination.sessions import Client
 from ottla.model.errors import Malformed
-from ottla.model.limits import ANSWER_BYTES_AHEAD, TURN_HANDLING_US_MAX
+from ottla.model.limits import ANSWER_BYTES_AHEAD, ZNODE_TURN_HANDLING_US_MAX
 from ottla.model.metrics import Registry
 from ottla.model.zookeeper_config import ZooKeeperConfig
 from ottla.protocol.frames import FrameCutter
@@ -30,7 +30,7 @@ from ottla.server.zookeeper.changes import ROUTES as CHANGES
 from ottla.server.zookeeper.changes import decode_multi, encode_multi
 from ottla.server.zookeeper.four_letter_words import Words
 from ottla.server.zookeeper.handshake import shake_hands
-from ottla.server.zookeeper.peer import EncodeValue, Exchange, Peer
+from ottla.server.zookeeper.peer import Exchange, Peer
 from ottla.server.zookeeper.reads import READS
 from ottla.server.zookeeper.traffic import Traffic
 
@@ -48,15 +48,15 @@ class ZooKeeperApplication:
         metrics: Registry,
     ) -> None:
         self.peers: dict[Connection, Peer] = {}
-        self.traffic = Traffic()
+        self.traffic = Traffic(reactor.clock.monotonic_us)
         self._service = service
         self._reactor = reactor
         self._now_us = reactor.clock.monotonic_us
         self._arrived_us = 0  # when the frames of this turn came
         self._words = Words(service, config, self.peers, self.traffic, reactor.clock)
-        self._requests = metrics.counter("zookeeper.requests")
         self._protocol_errors = metrics.counter("zookeeper.protocol_errors")
         metrics.gauge("zookeeper.connections.open", lambda: len(self.peers))
+        metrics.gauge("zookeeper.requests", lambda: self.traffic.received)
 
     # -- from the reactor ------------------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class ZooKeeperApplication:
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         self._arrived_us = self._now_us()
-        late_us = self._arrived_us + TURN_HANDLING_US_MAX
+        late_us = self._arrived_us + ZNODE_TURN_HANDLING_US_MAX
         return [
             connection for connection, frames in arrivals if not self._handle_all(connection, frames, late_us)
         ]
@@ -108,8 +108,7 @@ class ZooKeeperApplication:
         self._reactor.drop(connection, reason)
 
     def _handle(self, peer: Peer, frame: memoryview) -> None:
-        self._requests.value += 1
-        peer.traffic.received += 1
+        peer.received += 1
         self.traffic.received += 1
         client = peer.client
         if client is None:
@@ -117,11 +116,11 @@ class ZooKeeperApplication:
             return
         xid, operation = decode_request_header(frame)
         if (read := READS.get(operation)) is not None:
-            question = read.decode(frame, REQUEST_HEADER_BYTES)
-            self._service.read(client, question, self._expect(peer, xid, read.encode).answer)
+            question, _ = read.decode(frame, REQUEST_HEADER_BYTES)
+            self._service.read(client, question, Exchange(peer, xid, read.encode, self._arrived_us).answer)
         elif (change := CHANGES.get(operation)) is not None:
-            wanted = change.decode(frame, REQUEST_HEADER_BYTES)
-            self._service.submit(client, wanted, self._expect(peer, xid, change.encode).answer)
+            wanted, _ = change.decode(frame, REQUEST_HEADER_BYTES)
+            self._service.submit(client, wanted, Exchange(peer, xid, change.encode, self._arrived_us).answer)
         elif operation == OpCode.PING:
             self._service.touch(client)
             self._expect(peer, xid).reply(self._service.zxid, Code.OK)
@@ -137,8 +136,8 @@ class ZooKeeperApplication:
         else:
             shake_hands(peer, frame, exchange, self._service)
 
-    def _expect(self, peer: Peer, xid: int, encode: EncodeValue | None = None) -> Exchange:
-        return Exchange(peer, xid, encode or _nothing, self._arrived_us, self._now_us)
+    def _expect(self, peer: Peer, xid: int) -> Exchange:
+        return Exchange(peer, xid, _nothing, self._arrived_us)
 
     def _handle_rare(self, peer: Peer, client: Client, xid: int, operation: int, frame: memoryview) -> None:
         match operation:

@@ -18,7 +18,7 @@ from ottla.coordination.operations import (
     create_of_flags,
 )
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.zookeeper.jute import encode, reader, writer
+from ottla.protocol.zookeeper.jute import encode, reader_of, writer
 from ottla.protocol.zookeeper.multi import WRITES, Step, decode_multi_request, encode_multi_response
 from ottla.protocol.zookeeper.operations import REQUESTS, OpCode
 from ottla.protocol.zookeeper.records import (
@@ -33,7 +33,7 @@ _CONTAINER = 4  # as a create flag
 
 
 class ChangeRoute(NamedTuple):
-    decode: Callable[[Buffer, int], Operation]
+    decode: Callable[[Buffer, int], tuple[Operation, int]]  # the operation, and where its bytes end
     encode: Callable[[Result], bytes]
 
 
@@ -54,9 +54,8 @@ _STEPS: dict[OpCode, Callable[..., Any]] = {
 """What takes the fields of each request as they stand."""
 
 
-def _decoder(operation: OpCode) -> Callable[[Buffer, int], Operation]:
-    read, make = reader(REQUESTS[operation]), _STEPS[operation]
-    return lambda frame, position: make(*read(frame, position)[0])
+def _decoder(operation: OpCode) -> Callable[[Buffer, int], tuple[Operation, int]]:
+    return reader_of(REQUESTS[operation], _STEPS[operation])
 
 
 def _created(result: Result) -> bytes:

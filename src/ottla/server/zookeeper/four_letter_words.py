@@ -150,18 +150,13 @@ class Words:
             session = peer.client.session if peer.client is not None else None
             details = _brief(peer)
             if session is not None:
-                traffic = peer.traffic
-                details += (
-                    f",sid={_name(session.id)},est={peer.established_ms}"
-                    f",to={session.timeout_ms},minlat={traffic.latency_us_min // 1000}"
-                    f",avglat={traffic.latency_ms_mean:.4f},maxlat={traffic.latency_us_max // 1000}"
-                )
+                details += f",sid={_name(session.id)},est={peer.established_ms},to={session.timeout_ms}"
             yield f" /{peer.address}[1]({details})"
         yield ""
 
     def _crst(self) -> Iterable[str]:
         for peer in self._peers.values():
-            peer.traffic.reset()
+            peer.received = peer.sent = 0
         yield "Connection stats reset."
 
     def _dump(self) -> Iterable[str]:
@@ -201,8 +196,7 @@ _SHORT = {"ruok": b"imok", "isro": b"rw"}  # without a line's end, as ZooKeeper 
 
 
 def _brief(peer: Peer) -> str:
-    traffic = peer.traffic
-    return f"queued={len(peer.connection.pending)},recved={traffic.received},sent={traffic.sent}"
+    return f"queued={len(peer.connection.pending)},recved={peer.received},sent={peer.sent}"
 
 
 def _name(session_id: int) -> str:

@@ -33,8 +33,8 @@ class Answered(Protocol):
 
 class Peer:
     __slots__ = (
-        "answer_bytes", "client", "connection", "drop", "established_ms", "events_unsent_bytes", "sasl",
-        "total", "traffic",
+        "answer_bytes", "client", "connection", "drop", "established_ms", "events_unsent_bytes",
+        "received", "sent", "total",
     )  # fmt: skip
 
     def __init__(
@@ -43,7 +43,8 @@ class Peer:
         self.connection = connection
         self.client: Client | None = None  # once it has asked for a session
         self.established_ms = established_ms
-        self.traffic = Traffic()
+        self.received = 0  # requests
+        self.sent = 0  # answers and events
         self.total = total  # of all peers
         self.drop = drop  # closes the connection for a reason
         self.answer_bytes = 0  # given in this turn
@@ -63,7 +64,7 @@ class Peer:
         if self.events_unsent_bytes > EVENT_BYTES_AHEAD:
             self.drop(f"{self.events_unsent_bytes} bytes of watch events wait for it to read them")
             return
-        self.traffic.sent += 1
+        self.sent += 1
         self.connection.push(reply)
 
     def end(self) -> None:
@@ -74,24 +75,21 @@ class Peer:
 class Exchange:
     """One request and its place in the order of answers."""
 
-    __slots__ = ("arrived_us", "blocks", "chunks", "encode", "now_us", "peer", "xid")
+    __slots__ = ("arrived_us", "blocks", "chunks", "encode", "peer", "xid")
 
-    def __init__(
-        self, peer: Peer, xid: int, encode: EncodeValue, arrived_us: int, now_us: Callable[[], int]
-    ) -> None:
+    def __init__(self, peer: Peer, xid: int, encode: EncodeValue, arrived_us: int) -> None:
         self.peer = peer
         self.xid = xid
         self.encode = encode  # the body of an answer without an error
         self.arrived_us = arrived_us
-        self.now_us = now_us
         self.blocks = False  # whether requests behind it wait
         self.chunks: Sequence[Chunk] | None = None
-        peer.connection.expect(self)
+        peer.connection.pending.append(self)
 
     def answer(self, answered: Answered) -> None:
         """From the room, when what the answer tells is durable."""
         code = answered.code
-        self.reply(answered.zxid, code, self.encode(answered) if code == Code.OK else b"")
+        self.send(encode_reply(self.xid, answered.zxid, code, b"" if code else self.encode(answered)))
 
     def reply(self, zxid: int, code: int, body: bytes = b"") -> None:
         self.send(encode_reply(self.xid, zxid, code, body))
@@ -101,9 +99,8 @@ class Exchange:
         self.chunks = (data,)
         peer = self.peer
         peer.answer_bytes += len(data)
-        latency_us = self.now_us() - self.arrived_us
-        peer.traffic.answered(latency_us)
-        peer.total.answered(latency_us)
+        peer.sent += 1
+        peer.total.answered(self.arrived_us)
         peer.connection.answered()
 
     def abandon(self) -> None:

@@ -10,7 +10,7 @@ from ottla.coordination.client import Answer
 from ottla.coordination.operations import Code
 from ottla.coordination.reads import Read
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.zookeeper.jute import encode, reader, writer
+from ottla.protocol.zookeeper.jute import encode, reader_of, writer
 from ottla.protocol.zookeeper.multi import READS as READS_OF_MULTI
 from ottla.protocol.zookeeper.multi import Step, decode_multi_request, encode_multi_response
 from ottla.protocol.zookeeper.operations import REQUESTS, OpCode
@@ -29,7 +29,7 @@ from ottla.protocol.zookeeper.records import (
 
 
 class ReadRoute(NamedTuple):
-    decode: Callable[[Buffer, int], Read]
+    decode: Callable[[Buffer, int], tuple[Read, int]]  # the read, and where its bytes end
     encode: Callable[[Answer], bytes]
 
 
@@ -55,7 +55,7 @@ def _routes() -> dict[int, ReadRoute]:
             lambda a: encode(CountResponse(a.value)),
         ),
         OpCode.WHO_AM_I: ReadRoute(
-            lambda *_: reads.WhoAmI(),
+            lambda _, position: (reads.WhoAmI(), position),
             lambda a: encode(WhoAmIResponse([ClientInfo(*identity) for identity in a.value])),
         ),
         OpCode.MULTI_READ: ReadRoute(_decode_multi_read, _encode_multi_read),
@@ -70,23 +70,23 @@ def _routes() -> dict[int, ReadRoute]:
     }
 
 
-def _decoder(operation: OpCode, make: Callable[..., Read]) -> Callable[[Buffer, int], Read]:
+def _decoder(operation: OpCode, make: Callable[..., Read]) -> Callable[[Buffer, int], tuple[Read, int]]:
     """For a read that takes the fields of its request as they stand."""
-    read = reader(REQUESTS[operation])
-    return lambda frame, position: make(*read(frame, position)[0])
+    return reader_of(REQUESTS[operation], make)
 
 
 def _nothing(_: Answer) -> bytes:
     return b""
 
 
-def _decode_multi_read(frame: Buffer, position: int) -> Read:
+def _decode_multi_read(frame: Buffer, position: int) -> tuple[Read, int]:
     make: dict[OpCode, Callable[..., Any]] = {
         OpCode.GET_DATA: reads.GetData,
         OpCode.GET_CHILDREN: reads.GetChildren,
     }
     steps = decode_multi_request(frame, position, READS_OF_MULTI)
-    return reads.MultiRead([make[operation](*record) for operation, record in steps if record is not None])
+    made = [make[operation](*record) for operation, record in steps if record is not None]
+    return reads.MultiRead(made), len(frame)
 
 
 def _encode_multi_read(answer: Answer) -> bytes:

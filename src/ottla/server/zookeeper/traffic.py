@@ -1,29 +1,33 @@
-"""How much ZooKeeper clients ask and how long they wait, for `srvr`, `mntr` and `cons`."""
+"""How much ZooKeeper clients ask and how long they wait, for `srvr` and `mntr`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 
 class Traffic:
-    """Of one connection, or of all of them since the start or the last `srst`."""
+    """Of all connections since the start or the last `srst`."""
 
-    __slots__ = ("latency_us_max", "latency_us_min", "latency_us_sum", "received", "sent")
+    __slots__ = ("latency_us_max", "latency_us_min", "latency_us_sum", "now_us", "received", "sent")
 
-    def __init__(self) -> None:
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self.now_us = now_us
         self.reset()
 
     def reset(self) -> None:
         self.received = 0  # requests
-        self.sent = 0  # answers and events
+        self.sent = 0  # their answers
         self.latency_us_min = 0
         self.latency_us_max = 0
         self.latency_us_sum = 0
 
-    def answered(self, latency_us: int) -> None:
+    def answered(self, arrived_us: int) -> None:
+        latency_us = self.now_us() - arrived_us
         self.sent += 1
         self.latency_us_sum += latency_us
         if latency_us > self.latency_us_max:
             self.latency_us_max = latency_us
-        if latency_us < self.latency_us_min or self.sent == 1:
+        elif latency_us < self.latency_us_min or self.sent == 1:
             self.latency_us_min = latency_us
 
     @property
