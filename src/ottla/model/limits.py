@@ -52,8 +52,8 @@ some requests take milliseconds, and whoever sends many of them waits, not the o
 """
 
 ZNODE_TURN_HANDLING_US_MAX = 10_000
-"""The same for ZooKeeper's requests: nearly all take some ten microseconds, and giving back what a busy machine
-delays costs more than it saves.
+"""The same for ZooKeeper's requests: nearly all take some ten microseconds, and giving back what a busy
+machine delays costs more than it saves.
 """
 
 RECEIVE_BYTES = 64 * KIB

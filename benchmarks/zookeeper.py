@@ -1,0 +1,251 @@
+"""Our coordination service against Apache ZooKeeper standalone, on this machine, in one run.
+
+    python -m benchmarks.zookeeper [--seconds 4] [--sessions 10000]
+
+The load comes from `raw_load`, a client in C that is pinned to the last core; each server has the first one.
+ZooKeeper is warmed before it is measured (`--warmup`); its jars are those of the interop suite (Maven). Both
+sync every write before they answer. Watches: 64 clients hold a persistent watch on a node that one changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ottla.client.zookeeper import ConnectionLost, ZooKeeperClient
+from ottla.protocol.zookeeper.headers import ConnectRequest, encode_connect_request, encode_request
+from ottla.protocol.zookeeper.jute import encode
+from ottla.protocol.zookeeper.operations import OpCode
+from ottla.protocol.zookeeper.records import SetDataRequest, WatchedRequest, WatchTypeRequest
+from ottla.testing import CoordinationProcess
+
+SOURCE = Path(__file__).parent / "raw_load" / "raw_load.c"
+NODE = "/bench"
+HELLO = encode_connect_request(ConnectRequest(0, 0, 30_000, 0, bytes(16)))
+GET = encode_request(0, OpCode.GET_DATA, encode(WatchedRequest(NODE, False)))
+SET = encode_request(0, OpCode.SET_DATA, encode(SetDataRequest(NODE, bytes(100), -1)))
+WATCH = encode_request(0, OpCode.ADD_WATCH, encode(WatchTypeRequest(NODE, 0)))
+WATCHERS = 64
+_START_SECONDS = 60
+_XID_AT = 4  # in a request
+
+Figures = dict[str, float]
+
+
+class Load:
+    """Runs `raw_load`, and says what the server spent meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._program = folder / "raw_load"
+        subprocess.run(["cc", "-O2", "-o", self._program, SOURCE], check=True)
+
+    def start(
+        self,
+        port: int,
+        request: bytes,
+        connections: int,
+        in_flight: int,
+        seconds: float,
+        warmup: float = 0.5,
+        rate: float = 0,
+        opening: bytes = HELLO,
+    ) -> subprocess.Popen[str]:
+        name = self._folder / f"{time.monotonic_ns()}"
+        name.write_bytes(request)
+        hello = name.with_suffix(".opening")
+        hello.write_bytes(opening)
+        numbers = [str(number) for number in (connections, in_flight, seconds, warmup, rate, _XID_AT)]
+        command = [self._program, "127.0.0.1", str(port), name, *numbers, hello]
+        return subprocess.Popen(
+            ["taskset", "-c", str((os.cpu_count() or 1) - 1), *command], stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self, *arguments: Any, **options: Any) -> dict[str, float]:
+        return result_of(self.start(*arguments, **options))
+
+
+def result_of(process: subprocess.Popen[str]) -> dict[str, float]:
+    output, _ = process.communicate()
+    assert process.returncode == 0, "raw_load failed"
+    result: dict[str, float] = json.loads(output)
+    return result
+
+
+# -- servers --------------------------------------------------------------------------------------------
+
+
+class Server:
+    def __init__(self, name: str, pid: int, port: int, started_seconds: float) -> None:
+        self.name = name
+        self.pid = pid
+        self.port = port
+        self.started_seconds = started_seconds
+
+    def resident_mib(self) -> float:
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise AssertionError("no VmRSS")
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def ours(folder: Path) -> Iterator[Server]:
+    began = time.monotonic()
+    with CoordinationProcess(folder, {"maxClientCnxns": "0", "maxCnxns": "20000"}) as process:
+        port = int(process.zookeeper.rpartition(":")[2])
+        _await(port)
+        started = time.monotonic() - began
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            os.sched_setaffinity(int(task), {0})
+        yield Server("Ottla", process.pid, port, started)
+
+
+@contextmanager
+def apache(folder: Path, command: list[str]) -> Iterator[Server]:
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    (folder / "zoo.cfg").write_text(
+        f"dataDir={folder / 'data'}\nclientPort={port}\nclientPortAddress=127.0.0.1\nmaxClientCnxns=0\n"
+        "admin.enableServer=false\n"
+    )
+    heap = ["-Xms1G", "-Xmx1G"]
+    main = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(folder / "zoo.cfg")]
+    server_command = [command[0], *heap, *command[1:], *main]
+    began = time.monotonic()
+    with (
+        (folder / "zookeeper.out").open("wb") as output,
+        subprocess.Popen(["taskset", "-c", "0", *server_command], stdout=output, stderr=output) as process,
+    ):
+        try:
+            _await(port)
+            yield Server("ZooKeeper", process.pid, port, time.monotonic() - began)
+        finally:
+            process.kill()
+
+
+def _await(port: int) -> None:
+    """Until a session can be had."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            with ZooKeeperClient("127.0.0.1", port):
+                return
+        except ConnectionLost:
+            assert time.monotonic() < deadline, "the server does not answer"
+            time.sleep(0.02)
+
+
+def zookeeper_java() -> list[str]:
+    """Apache's jars, as the interop suite fetches them; both compilers, since this one runs for long."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from interop.builds import zookeeper_command
+
+    return [part for part in zookeeper_command() if part != "-XX:TieredStopAtLevel=1"]
+
+
+# -- what is measured -----------------------------------------------------------------------------------
+
+
+def measure(server: Server, load: Load, options: argparse.Namespace) -> Figures:
+    figures: Figures = {"start, s": server.started_seconds, "memory idle, MiB": server.resident_mib()}
+    with ZooKeeperClient("127.0.0.1", server.port) as client:
+        client.create(NODE, bytes(100))
+    seconds = options.seconds
+    for request in (SET, GET):
+        load.run(server.port, request, 64, 4, options.warmup if server.name == "ZooKeeper" else 1)
+    for kind, request, cases in (
+        ("sync writes", SET, ((1, 1), (16, 1), (64, 1), (64, 4))),
+        ("reads", GET, ((1, 1), (64, 1), (64, 4))),
+    ):
+        for clients, in_flight in cases:
+            spent = server.cpu_seconds()
+            result = load.run(server.port, request, clients, in_flight, seconds)
+            name = f"{kind}, {clients} clients x {in_flight}"
+            figures[f"{name}, per second"] = result["per_second"]
+            figures[f"{name}, CPU µs"] = (server.cpu_seconds() - spent) / result["all_requests"] * 1e6
+    figures["watches fired/s"] = _watches(server, load, seconds)
+    figures["memory loaded, MiB"] = server.resident_mib()
+    figures |= _idle_sessions(server, load, options.sessions)
+    return figures
+
+
+def _watches(server: Server, load: Load, seconds: float) -> float:
+    watching = load.start(server.port, GET, WATCHERS, 0, seconds, opening=HELLO + WATCH)
+    result_of(load.start(server.port, SET, 1, 4, seconds - 0.2))
+    result = result_of(watching)
+    return result["events"] / result["seconds"]
+
+
+def _idle_sessions(server: Server, load: Load, sessions: int) -> Figures:
+    """Each session says something every ten seconds, a third of its timeout."""
+    before = server.resident_mib()
+    idle = load.start(server.port, GET, sessions, 1, 60, warmup=0, rate=sessions / 10)
+    deadline = time.monotonic() + 120
+    while _open_connections(server.port) < sessions and time.monotonic() < deadline and idle.poll() is None:
+        time.sleep(0.2)
+    time.sleep(5)
+    spent, began = server.cpu_seconds(), time.monotonic()
+    time.sleep(8)
+    cpu_share = (server.cpu_seconds() - spent) / (time.monotonic() - began)
+    memory = server.resident_mib()
+    assert idle.poll() is None, "the sessions did not last"
+    idle.kill()
+    idle.communicate()
+    return {
+        f"{sessions} idle sessions, CPU %": 100 * cpu_share,
+        f"{sessions} idle sessions, memory, MiB": memory,
+        f"{sessions} idle sessions, memory added, MiB": memory - before,
+    }
+
+
+def _open_connections(port: int) -> int:
+    wanted = f":{port:04X}"
+    established = "01"
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(1 for line in lines if (f := line.split())[1].endswith(wanted) and f[3] == established)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    parser.add_argument(
+        "--warmup", type=float, default=15, help="seconds of load before ZooKeeper is measured"
+    )
+    parser.add_argument("--sessions", type=int, default=10_000, help="that idle")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+    load = Load(folder)
+    try:
+        with ours(folder / "ours") as server:
+            mine = measure(server, load, options)
+        with apache(folder / "apache", zookeeper_java()) as server:
+            theirs = measure(server, load, options)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{'':44}{'Ottla':>12}{'ZooKeeper':>12}{'ratio':>8}")
+    for name, value in mine.items():
+        other = theirs[name]
+        print(f"{name:44}{value:12,.1f}{other:12,.1f}{value / other if other else float('nan'):8.2f}")
+
+
+if __name__ == "__main__":
+    main()
