@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 STAMPED_CONFIGS = {**TOPIC_CONFIGS, "message.timestamp.type": "LogAppendTime"}
 COMPACTED_CONFIGS = {
     "cleanup.policy": "compact",
-    "segment.bytes": "4000",
+    "segment.bytes": str(1 << 20),
     "min.cleanable.dirty.ratio": "0.01",
     "delete.retention.ms": "0",
 }
@@ -38,13 +38,14 @@ CLEANED_WITHIN_SECONDS = 120
 
 
 def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: Path) -> None:
-    ottla = BrokerProcess(tmp_path / "ottla", STATE_TOPICS)
+    ottla = BrokerProcess(tmp_path / "ottla", {**STATE_TOPICS, **BUSY_CLEANER})
     log_directory = tmp_path / "ottla" / "log"
     with ottla:
         create = topic_creator(ottla.bootstrap)
         lanes = create("lanes", partitions=len(LANES), configs=TOPIC_CONFIGS)
         stamped = create("stamped", partitions=len(STAMPED_LANES), configs=STAMPED_CONFIGS)
         transactional = create("transactional", partitions=2)
+        compacted = create("compacted", configs=COMPACTED_CONFIGS)
         written = [
             write_topic(Confluent(), ottla.bootstrap, lanes, LANES),
             write_topic(Confluent(), ottla.bootstrap, stamped, STAMPED_LANES, LOG_APPEND_TIME),
@@ -52,6 +53,9 @@ def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: P
         _write_transactions(ottla.bootstrap, transactional)
         committed = read_whole(ottla.bootstrap, transactional, committed=True)
         _commit_offset(ottla.bootstrap, lanes, 3)
+        _write_compacted(ottla.bootstrap, compacted, log_directory)
+        latest = _latest_values(ottla.bootstrap, compacted)
+    assert check_directory(SystemFiles(), str(log_directory), look_inside=True).findings == []
     znodes = znode_moves.of_ottla(tmp_path / "ottla" / "coordination")
     with ZooKeeper(tmp_path / "zookeeper") as zookeeper:
         znode_moves.into_zookeeper(zookeeper.address, znodes)
@@ -61,6 +65,7 @@ def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: P
                 assert not problems, "\n".join(problems)
             assert read_whole(kafka.address, transactional, committed=True) == committed
             assert _committed_offset(kafka.address, lanes) == 3
+            assert _latest_values(kafka.address, compacted) == latest
             _produce(kafka.address, lanes, [b"kafka was here"])
             _write_transactions(kafka.address, transactional)
             committed = read_whole(kafka.address, transactional, committed=True)
@@ -75,6 +80,7 @@ def test_apache_kafka_opens_what_ottla_wrote_and_ottla_takes_it_back(tmp_path: P
             assert read_whole(ottla.bootstrap, topic.name) == expected[topic.name]
         assert read_whole(ottla.bootstrap, transactional, committed=True) == committed
         assert _committed_offset(ottla.bootstrap, lanes) == 5
+        assert _latest_values(ottla.bootstrap, compacted) == latest
         _write_transactions(ottla.bootstrap, transactional)
 
 
@@ -140,6 +146,12 @@ def _produce(bootstrap: str, topic: str, values: list[bytes]) -> None:
     assert producer.flush(60) == 0
 
 
+def _latest_values(bootstrap: str, topic: str) -> dict[bytes | None, bytes]:
+    """What a table made of the topic holds, however far a cleaner has come."""
+    latest = {key: value for _, _, key, value, _ in read_whole(bootstrap, topic)[0]}
+    return {key: value for key, value in latest.items() if value is not None}
+
+
 def _group_consumer(bootstrap: str) -> Consumer:
     return Consumer({"bootstrap.servers": bootstrap, "group.id": "travellers", "enable.auto.commit": False})
 
@@ -180,9 +192,10 @@ def _write_transactions(bootstrap: str, topic: str) -> None:
 def _write_compacted(bootstrap: str, topic: str, log_directory: Path) -> None:
     """Many values for few keys, tombstones too; returns when the cleaner has been there."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "enable.idempotence": True})
+    padding = bytes(8_000)
     for at in range(600):
         key = b"key %d" % (at % 20 if at < 300 else at % 7)
-        producer.produce(topic, None if at % 41 == 0 else b"value %d" % at, key)
+        producer.produce(topic, None if at % 41 == 0 else b"value %d" % at + padding, key)
         if at % 5 == 0:
             producer.flush(60)
     assert producer.flush(60) == 0
