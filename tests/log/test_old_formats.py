@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from log.building import NOW_MS, PARTITION, append, config, new_log, open_directory, sync
+from log.cleaning import clean as compact
 from old_messages import OLD_CODECS, OLD_FORMATS, as_kept, old_set
 from ottla.log.directory import LogDirectory
 from ottla.log.file_names import offset_name
@@ -34,7 +35,9 @@ def stored(records: list[Record], magic: int, codec: Codec) -> bytes:
     return b"".join(write(part, magic, codec) for part in sets)
 
 
-def old_directory(path: Path, magic: int, codec: Codec, *, clean: bool, torn_bytes: int = 0) -> LogDirectory:
+def old_directory(
+    path: Path, magic: int, codec: Codec, *, clean: bool, torn_bytes: int = 0, records: list[Record] = RECORDS
+) -> LogDirectory:
     """A directory as an old broker left it: no time indexes, no epochs, no snapshots; then opened."""
     directory, log = new_log(FILES, str(path), config(retention_ms=-1))
     directory.close()
@@ -42,8 +45,8 @@ def old_directory(path: Path, magic: int, codec: Codec, *, clean: bool, torn_byt
     for file in partition.iterdir():
         if file.name != "partition.metadata":
             file.unlink()
-    for base in range(0, len(RECORDS), SEGMENT_SIZE):
-        content = stored(RECORDS[base : base + SEGMENT_SIZE], magic, codec)
+    for base in range(0, len(records), SEGMENT_SIZE):
+        content = stored(records[base : base + SEGMENT_SIZE], magic, codec)
         (partition / offset_name(base, ".log")).write_bytes(content)
     if torn_bytes:
         os.truncate(partition / offset_name(base, ".log"), len(content) - torn_bytes)
@@ -136,3 +139,23 @@ def test_retention_goes_by_the_time_in_messages_or_by_the_age_of_files(tmp_path:
     written_ms = FILES.modified_ms(log.segments[0].log.path)
     assert not log.apply_retention(written_ms + day_ms // 2, log.log_end_offset)
     assert log.apply_retention(written_ms + 2 * day_ms, log.log_end_offset)
+
+
+@every_format
+@every_codec
+def test_old_messages_are_compacted_in_their_own_format(tmp_path: Path, magic: int, codec: Codec) -> None:
+    topic = config(retention_ms=-1, cleanup_compact=True, cleanup_delete=False)
+    keyed = [record._replace(key=b"key %d" % (record.offset % 7)) for record in RECORDS]
+    directory = old_directory(tmp_path, magic, codec, clean=False, records=keyed)
+    directory.close()
+    directory = open_directory(FILES, str(tmp_path), topic)
+    log = directory.logs[PARTITION]
+    assert compact(FILES, directory, log, NOW_MS) is not None
+    cleaned = keyed[: 2 * SEGMENT_SIZE]  # the active segment is left alone
+    latest = {record.key: record.offset for record in cleaned}
+    wanted = [record for record in cleaned if latest[record.key] == record.offset] + keyed[2 * SEGMENT_SIZE :]
+    assert read_from(log, 0) == as_kept(wanted, magic)
+    data = Path(log.segments[0].log.path).read_bytes()
+    assert {(header.magic, header.codec) for _, header in scan(data)} == {(magic, codec)}
+    directory.close()
+    assert check_directory(FILES, str(tmp_path), look_inside=True).findings == []
