@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat.broker import topic_creator
 from interop.builds import java_command, zookeeper_mode_command
 from log.building import NOW_MS, PARTITION, new_log, produced, sync
+from log.cleaning import Compacted
 from old_messages import OLD_CODECS, OLD_FORMATS
 from ottla.log.files import SystemFiles
 from ottla.log.transaction_markers import build_marker
@@ -156,3 +157,36 @@ def test_the_records_of_groups_are_decoded(tmp_path: Path, tool: str) -> None:
     assert re.search(rf'"group":"readers","topic":"{topic}","partition":0', out)
     assert '"offset":42' in out
     assert '"protocolType":"consumer"' in out
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_compacted_segments_and_their_indexes_are_read(tmp_path: Path, tool: str) -> None:
+    """Gaps are all it may speak of: batches without records and tombstones with a time to go are sound."""
+    compacted = Compacted(tmp_path / "log", segment_bytes=1 << 17, index_interval_bytes=100)
+    sequences = [0, 0]
+    for at in range(600):
+        producer = at % 2
+        pairs = [(f"key {(at * 7 + number) % 900}", "v" * 300 if at % 5 else None) for number in range(5)]
+        fields = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequences[producer]}
+        compacted.write(*pairs, codec=list(Codec)[at % len(Codec)], **fields)
+        sequences[producer] += len(pairs)
+    compacted.write(*((f"key {number}", "last") for number in range(900)), roll=True)
+    compacted.clean()
+    compacted.directory.close({PARTITION: compacted.log.log_end_offset})
+    partition = Path(compacted.log.directory)
+    logs = sorted(partition.glob("*.log"))
+    done = subprocess.run(
+        [*TOOLS[tool](), "--deep-iteration", "--files", ",".join(map(str, logs))],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert set(re.findall(r"isvalid: (\w+)", done.stdout)) == {"true"}
+    assert " count: 0 " in done.stdout
+    offsets = [int(offset) for offset in re.findall(r"^\| offset: (\d+) ", done.stdout, re.MULTILINE)]
+    assert offsets == [offset for offset, _, _ in compacted.records()]
+    indexes = sorted([*partition.glob("*.index"), *partition.glob("*.timeindex")])
+    dumped(tool, indexes, "--index-sanity-check")
+    dumped(tool, indexes, "--verify-index-only")

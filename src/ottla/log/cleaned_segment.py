@@ -19,6 +19,10 @@ _WRITE_BYTES = 32 * 1024
 """Written at once, and then the least distance of two index entries; a lookup reads that much at the most."""
 
 
+_SYNC_BYTES = 8 * 1024 * 1024
+"""Synced at the latest after that many: a producer's sync may have to wait for all that is dirty."""
+
+
 class CleanedSegment:
     def __init__(
         self,
@@ -34,6 +38,7 @@ class CleanedSegment:
         self._index_interval_bytes = index_interval_bytes
         self._wrote = wrote  # is told of every write's size
         self._segment = create_segment(OpenFiles(files), directory, base_offset, stage=file_names.CLEANED)
+        self._unsynced_bytes = 0
         self._begin_write()
 
     def _begin_write(self) -> None:
@@ -66,6 +71,10 @@ class CleanedSegment:
             self._index_interval_bytes,
         )
         self._wrote(self._size)
+        self._unsynced_bytes += self._size
+        if self._unsynced_bytes >= _SYNC_BYTES:
+            self._segment.log.sync()
+            self._unsynced_bytes = 0
         self._begin_write()
 
     def complete(self, aborted: Sequence[AbortedTransaction], modified_ms: int) -> None:
