@@ -11,6 +11,7 @@ import pytest
 from faults.power_cut import SimulatedFiles
 from log.building import (
     NOW_MS,
+    PARTITION,
     append,
     batch,
     config,
@@ -401,3 +402,19 @@ def test_closed_files_are_trimmed_to_what_kafka_expects(files: SimulatedFiles) -
     assert times == b"".join(
         (NOW_MS + offset).to_bytes(8, "big") + offset.to_bytes(4, "big") for offset in (2, 4, 6, 8, 9)
     )
+
+
+def test_the_largest_timestamp_is_known_after_a_truncation_within_an_append(files: SimulatedFiles) -> None:
+    directory, log = new_log(files, "/disk", config(index_interval_bytes=100))
+    appends = [[0], [1], [2], [30], [20, 40]]  # the third and the last get index entries
+    for timestamps in appends:
+        log.append([batch([b"a"], timestamp=NOW_MS + each) for each in timestamps], 0, NOW_MS)
+    assert len(log.segments[0].offset_index) == 2
+    directory.truncate(log, 5, NOW_MS)
+    for _ in range(2):
+        found = log.offset_for_max_timestamp()
+        assert found is not None
+        assert (found.offset, found.timestamp) == (3, NOW_MS + 30)
+        directory.close()
+        directory = open_directory(files, "/disk")
+        log = directory.logs[PARTITION]

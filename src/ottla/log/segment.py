@@ -164,6 +164,7 @@ class Segment:
         if header is not None:
             self.end_offset = min(offset, header.base_offset)
         self.cut(position)
+        self._restore_time_entry()
 
     def cut(self, position: int) -> None:
         """Cut at `position`, where `end_offset` is now."""
@@ -230,6 +231,20 @@ class Segment:
             if header.max_timestamp > timestamp and header.record_count:  # emptied ones have no record of it
                 timestamp, offset = header.max_timestamp, header.last_offset
         self._max_timestamp, self._max_timestamp_offset = timestamp, offset
+
+    def _restore_time_entry(self) -> None:
+        """After a truncation: the entry that went may have spoken for earlier batches of the same append,
+        whose own timestamps nobody would look for behind the last entry of the offset index.
+        """
+        timestamp, relative_offset = self.time_index.last() or (NO_TIMESTAMP, -1)
+        start = self.offset_index.position(relative_offset) if relative_offset >= 0 else 0
+        offset = self.base_offset + relative_offset
+        for _, header in self.headers(start):
+            if header.max_timestamp > timestamp and header.record_count:
+                timestamp, offset = header.max_timestamp, header.last_offset
+        self._max_timestamp, self._max_timestamp_offset = timestamp, max(offset, self.base_offset)
+        self.time_index.maybe_append(timestamp, offset - self.base_offset)
+        self.time_index.write()
 
     def load_first_timestamp(self) -> int:
         if self.first_timestamp is None:
