@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from typing import Any, NamedTuple
 
@@ -62,6 +63,7 @@ class ModelledLog:
             self.truncate: 3,
             self.new_epoch: 2,
             self.remove_files: 3,
+            self.fill_the_disk: 2,
             self.read_somewhere: 10,
         }
         self.now_ms += self.random.randrange(200)
@@ -165,6 +167,25 @@ class ModelledLog:
         removal = self.directory.take_due_deletions(self.now_ms + 120_000)
         if removal is not None:
             removal.run()
+
+    def fill_the_disk(self) -> None:
+        """Writes are refused; everything else goes on, and so do writes afterwards."""
+        before, start = len(self.kept), self.log.log_start_offset
+        self.files.capacity_bytes = self.random.choice((0, 100, 1_000))
+        try:
+            self.append()
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            taken = self.log.log_end_offset - before
+            self.kept += self.unsure[:taken]
+            self.unsure = []
+        self.retain()
+        self.checkpoint()
+        assert self.log.log_start_offset >= start
+        self.files.capacity_bytes = None
+        if self.directory.ballast.is_spent:
+            assert self.directory.ballast.maybe_lay_by()
 
     def read_somewhere(self) -> None:
         offset = self.random.randint(self.log_start, len(self.kept))
