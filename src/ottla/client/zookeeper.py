@@ -73,7 +73,7 @@ class ZooKeeperClient:
         self._xid = 0
         self._cutter = FrameCutter(FRAME_BYTES_MAX)
         self._frames: deque[memoryview] = deque()
-        self._events: deque[WatcherEvent] = deque()
+        self._events: deque[tuple[WatcherEvent, int]] = deque()  # with the zxid of the change
         try:
             self._socket = socket.create_connection((host, port), self._timeout_seconds)
         except OSError as error:
@@ -95,6 +95,10 @@ class ZooKeeperClient:
             pass
         finally:
             self._socket.close()
+
+    def disconnect(self) -> None:
+        """Leaves without a word; the session has its timeout to be taken up again."""
+        self._socket.close()
 
     def __enter__(self) -> ZooKeeperClient:
         return self
@@ -162,7 +166,7 @@ class ZooKeeperClient:
         ping_seconds = self.session_timeout_ms / 3000
         while True:
             while self._events:
-                yield self._events.popleft()
+                yield self._events.popleft()[0]
             wait_seconds = ping_seconds if end is None else min(ping_seconds, end - time.monotonic())
             if wait_seconds <= 0:
                 return
@@ -171,6 +175,12 @@ class ZooKeeperClient:
                 self._exchange(PING_XID, OpCode.PING, (), "ping")
             else:
                 self._take(frame)
+
+    def take_events(self) -> list[tuple[WatcherEvent, int]]:
+        """What has come so far, without waiting: each with the zxid of its change."""
+        events = list(self._events)
+        self._events.clear()
+        return events
 
     # -- requests ------------------------------------------------------------------------------------------
 
@@ -201,7 +211,7 @@ class ZooKeeperClient:
         """A frame that nobody waits for."""
         header, position = reader(ReplyHeader)(frame, 0)
         if header.xid == NOTIFICATION_XID:
-            self._events.append(decode(WatcherEvent, frame, position))
+            self._events.append((decode(WatcherEvent, frame, position), header.zxid))
 
     def _send(self, data: bytes) -> None:
         try:
