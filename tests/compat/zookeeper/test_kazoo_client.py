@@ -12,7 +12,8 @@ from kazoo.client import KazooClient, KazooState
 from kazoo.protocol.states import EventType, WatchedEvent
 from kazoo.security import OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
-from ottla.client.zookeeper import ConnectionLost, ZooKeeperClient
+from ottla.client.zookeeper import ConnectionLost, ZooKeeperClient, ZooKeeperError
+from ottla.protocol.zookeeper.operations import OpCode
 from ottla.testing import CoordinationProcess
 
 Connect = Callable[..., KazooClient]
@@ -177,6 +178,16 @@ def test_unknown_ways_to_authenticate_are_refused(connect: Connect) -> None:
     client = connect()
     with pytest.raises(exceptions.AuthFailedError):
         client.add_auth("nonsense", "x")
+
+
+def test_sasl_is_refused_with_the_code_that_clients_know(service: CoordinationProcess) -> None:
+    host, _, port = service.zookeeper.rpartition(":")
+    silent = ZooKeeperClient(host, int(port))
+    with pytest.raises(ZooKeeperError, match="authentication was refused"):
+        silent.request(OpCode.SASL, b"")
+    with pytest.raises(ConnectionLost):
+        silent.exists("/")
+    silent.close()
 
 
 def test_ephemeral_nodes_go_with_their_session(client: KazooClient, connect: Connect) -> None:

@@ -153,6 +153,8 @@ class ZooKeeperApplication:
                 self._close_session(peer, client, xid)
             case OpCode.AUTH:
                 self._authenticate(peer, client, xid, frame)
+            case OpCode.SASL:
+                self._refuse_authentication(peer, xid, "SASL is not offered")
             case OpCode.RECONFIG:
                 self._expect(peer, xid).reply(self._service.zxid, Code.RECONFIG_DISABLED)
             case _:
@@ -170,14 +172,18 @@ class ZooKeeperApplication:
     def _authenticate(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
         request = decode(AuthRequest, frame, REQUEST_HEADER_BYTES)
         identity = identity_of(request.scheme, request.auth or b"", peer.connection.peer_host)
-        exchange = self._expect(peer, xid)
         if identity is not None:
             add_identity(client, identity)
-            exchange.reply(_NO_ZXID, Code.OK)
+            self._expect(peer, xid).reply(_NO_ZXID, Code.OK)
         else:
-            log.warning("%s cannot be authenticated by the scheme %r", peer.connection, request.scheme[:40])
-            exchange.reply(_NO_ZXID, Code.AUTH_FAILED)
-            peer.end()
+            self._refuse_authentication(
+                peer, xid, f"its proof for the scheme {request.scheme[:40]!r} is none"
+            )
+
+    def _refuse_authentication(self, peer: Peer, xid: int, reason: str) -> None:
+        log.warning("%s is not authenticated: %s", peer.connection, reason)
+        self._expect(peer, xid).reply(_NO_ZXID, Code.AUTH_FAILED)
+        peer.end()
 
 
 def _nothing(_: object) -> bytes:
