@@ -104,6 +104,10 @@ class PartitionLog:
         self._index_entries_max = config.segment_index_bytes // time_index.ENTRY_BYTES  # the larger ones
         self._log_append_time = config.message_timestamp_log_append
 
+    def check_room(self) -> None:
+        """Raises OSError(ENOSPC) while the disk is known to be full."""
+        self._storage.ballast.check()
+
     # -- appending -----------------------------------------------------------------------------------------
 
     def append(self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int) -> AppendResult:

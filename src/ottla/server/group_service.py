@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 Groups = StatePartition[GroupMachine]
 
+_UNWRITABLE_PAUSE_MS = 1_000  # as often as a full disk is looked at
 _TOMBSTONES_AT_ONCE = 500  # in one write; with the longest names still below a batch's size
 
 
@@ -96,6 +97,7 @@ class GroupService:
         """One request about one group; `reply` hears when it cannot be decided here."""
         try:
             partition = self.find(group_id)
+            partition.check_writable()
         except Refused as refusal:
             reply.refuse(refusal.code)
             return
@@ -168,7 +170,16 @@ class GroupService:
 
     def _tick(self, partition: Groups, group_id: str) -> None:
         self._timers.pop(group_id, None)
-        if not partition.is_given_up:
+        if partition.is_given_up:
+            return
+        try:
+            partition.check_writable()
+        except Refused:  # what is due stays due
+            again_ms = self._services.clock.monotonic_ms() + _UNWRITABLE_PAUSE_MS
+            self._timers[group_id] = self._services.reactor.timers.set(
+                again_ms, lambda: self._tick(partition, group_id)
+            )
+        else:
             self.follow_up(partition, group_id, partition.machine.tick(group_id, self.now))
 
     # -- what the topic asks for ---------------------------------------------------------------------------

@@ -64,6 +64,14 @@ class StatePartition(Generic[M]):
         """What is written does not come back: another state has taken over, or the log is offline."""
         return self.is_given_up or self.partition.unavailable is not None
 
+    def check_writable(self) -> None:
+        """Refused when a write would fail: better than to decide something that must be taken back."""
+        try:
+            self.partition.check_in_sync()
+            self.partition.log.check_room()
+        except (Refused, OSError) as problem:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(problem)) from None
+
     # -- writing -------------------------------------------------------------------------------------------
 
     def write(self, records: Sequence[StateRecord], done: Done, producer: Producer | None = None) -> None:

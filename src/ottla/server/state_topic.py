@@ -114,6 +114,12 @@ class StateTopic(Generic[M]):
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return found
 
+    def find_writable(self, key: str) -> StatePartition[M]:
+        """The same, for what may change the state."""
+        found = self.find(key)
+        found.check_writable()
+        return found
+
     # -- following the cluster -----------------------------------------------------------------------------
 
     def start(self) -> None:

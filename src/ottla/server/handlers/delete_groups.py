@@ -32,7 +32,7 @@ def handle(exchange: Exchange[DeleteGroupsRequest], services: Services) -> Delet
         try:
             if not exchange.may(group_id):
                 raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            partition = services.groups.topic.find(group_id)
+            partition = services.groups.topic.find_writable(group_id)
             records = partition.machine.delete_group(group_id)
         except Refused as refusal:
             done(refusal)

@@ -33,7 +33,7 @@ def handle(exchange: Exchange[OffsetCommitRequest], services: Services) -> Offse
         return _refusal(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = services.groups
     try:
-        partition = groups.topic.find(request.group_id)
+        partition = groups.topic.find_writable(request.group_id)
         asked = _Asked(exchange, services, partition.machine)
         if not asked.commits:
             return asked.response()

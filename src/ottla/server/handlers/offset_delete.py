@@ -33,7 +33,7 @@ def handle(exchange: Exchange[OffsetDeleteRequest], services: Services) -> Offse
         except Refused as refusal:
             codes.update({(topic.name, each.partition_index): refusal.code for each in topic.partitions})
     try:
-        partition = services.groups.topic.find(request.group_id)
+        partition = services.groups.topic.find_writable(request.group_id)
         records, deleted = partition.machine.delete_offsets(request.group_id, places)
     except Refused as refusal:
         return OffsetDeleteResponse(error_code=refusal.code)
