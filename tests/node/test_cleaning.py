@@ -10,7 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from calls import at, batch_of, batches_in, create_topic, delete_topic, end_offset, fetch, produce
+from calls import (
+    NOW_MS,
+    at,
+    batch_of,
+    batches_in,
+    commit_request,
+    create_topic,
+    delete_topic,
+    end_offset,
+    fetch,
+    produce,
+)
+from group_calls import commit_code, committed, fetch_request, find_coordinator
 from in_process import InProcessBroker, running_broker
 from ottla.log.partition_log import PartitionLog
 from ottla.model.errors import ErrorCode
@@ -159,6 +171,23 @@ def test_the_process_is_there_only_while_there_is_something_to_clean(
     write_dirt(client, topic)
     wait_until(lambda: is_cleaned(running, topic))
     wait_until(lambda: not cleaner_pids(os.getpid()))
+
+
+def test_committed_offsets_outlive_the_compaction_of_their_topic(tmp_path: Path) -> None:
+    settings = QUICK | {"offsets.topic.num.partitions": "1"}
+    with running_broker(tmp_path, settings) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        find_coordinator(client, "readers")
+        for offset in range(50):
+            assert commit_code(client.call(commit_request("readers", topic, offset), 9)) == ErrorCode.NONE
+        running.on_owner(lambda: log_of(running, "__consumer_offsets").roll(NOW_MS))
+        assert commit_code(client.call(commit_request("others", topic, 7), 9)) == ErrorCode.NONE
+        wait_until(lambda: is_cleaned(running, "__consumer_offsets"))
+        assert len(records(client, "__consumer_offsets")) == 2
+    with running_broker(tmp_path, settings) as running, WireClient(running.bootstrap) as client:
+        wait_until(lambda: client.call(fetch_request("readers", topic, 0, 9), 9).groups[0].error_code == 0)
+        assert committed(client, "readers", topic) == 49
+        assert committed(client, "others", topic) == 7
 
 
 def test_a_topic_can_become_compacted_while_it_is_used(running: InProcessBroker, client: WireClient) -> None:
