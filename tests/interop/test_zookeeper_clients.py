@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interop.builds import zookeeper_command, zookeeper_go_driver
-from ottla.client.zookeeper import ZooKeeperClient
+from ottla.client.zookeeper import ZooKeeperClient, ZooKeeperError
 from ottla.protocol.zookeeper import headers, multi, records
 from ottla.protocol.zookeeper.jute import decode, encode
 from ottla.protocol.zookeeper.operations import OpCode
@@ -59,6 +60,21 @@ def test_a_java_client_outlives_a_kill_of_the_service_with_session_and_watches()
             client.set("/outlive", b"1")
         assert driver.stdout.readline() == "done\n"
         assert driver.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_java_client_logs_in_with_sasl(tmp_path: Path) -> None:
+    jaas = tmp_path / "jaas.conf"
+    jaas.write_text(
+        "Client { org.apache.zookeeper.server.auth.DigestLoginModule required "
+        'username="ann" password="secret"; };'
+    )
+    java, *rest = zookeeper_command()
+    login = f"-Djava.security.auth.login.config={jaas}"
+    with CoordinationProcess(settings={"ottla.zookeeper.sasl.users": "ann:secret"}) as service:
+        assert "done" in run(java, login, *rest, "ClientDriver", "sasl", service.zookeeper)
+        host, _, port = service.zookeeper.rpartition(":")
+        with ZooKeeperClient(host, int(port)) as stranger, pytest.raises(ZooKeeperError, match="access list"):
+            stranger.get("/of-ann")
 
 
 def test_the_shell_works(service: CoordinationProcess) -> None:

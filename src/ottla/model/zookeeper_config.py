@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ottla.model.broker_config import BrokerConfig
@@ -25,6 +25,7 @@ class ZooKeeperConfig:
     connections_per_address_max: int  # 0: not limited
     request_bytes_max: int
     words: frozenset[str]  # four-letter words that are answered
+    sasl_passwords: dict[str, str] = field(repr=False)  # by user; empty: SASL is refused
 
 
 def zookeeper_config(config: BrokerConfig, data_dir: Path) -> ZooKeeperConfig:
@@ -46,6 +47,7 @@ def zookeeper_config(config: BrokerConfig, data_dir: Path) -> ZooKeeperConfig:
         connections_per_address_max=config.integer("maxClientCnxns"),
         request_bytes_max=config.integer("jute.maxbuffer"),
         words=_words(config.texts("4lw.commands.whitelist")),
+        sasl_passwords=_passwords(config.text_or_none("ottla.zookeeper.sasl.users") or ""),
     )
 
 
@@ -54,6 +56,18 @@ def _listener(config: BrokerConfig) -> Listener | None:
     if port == NO_PORT:
         return None
     return Listener(LISTENER_NAME, config.text("clientPortAddress"), port, "PLAINTEXT")
+
+
+def _passwords(text: str) -> dict[str, str]:
+    passwords = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        user, separator, password = item.partition(":")
+        if not user or not separator or not password:
+            raise InvalidSetting(
+                "ottla.zookeeper.sasl.users: not valid, expected user:password, comma-separated"
+            )
+        passwords[user] = password
+    return passwords
 
 
 def _words(given: tuple[str, ...]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.model.config_types import INT, INT_MAX, LIST, STRING, Setting, at_least, between
+from ottla.model.config_types import INT, INT_MAX, LIST, STRING, ConfigType, Setting, at_least, between
 from ottla.model.limits import ZNODE_REQUEST_BYTES_MAX
 
 NO_PORT = -1
@@ -75,6 +75,13 @@ ZOOKEEPER_SETTINGS = (
         ZNODE_REQUEST_BYTES_MAX,
         "The largest request of a ZooKeeper client in bytes, and with it the largest znode.",
         between(1_000, INT_MAX),
+    ),
+    Setting(
+        "ottla.zookeeper.sasl.users",
+        ConfigType.PASSWORD,
+        None,
+        "Who may prove a SASL identity (DIGEST-MD5) on the ZooKeeper port: user:password, comma-separated. "
+        "Not set: nobody.",
     ),
     Setting(
         "4lw.commands.whitelist",

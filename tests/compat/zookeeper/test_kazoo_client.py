@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from kazoo import exceptions
@@ -188,6 +189,23 @@ def test_sasl_is_refused_with_the_code_that_clients_know(service: CoordinationPr
     with pytest.raises(ConnectionLost):
         silent.exists("/")
     silent.close()
+
+
+def test_sasl_with_a_password(tmp_path: Path) -> None:
+    pytest.importorskip("puresasl")
+    login = {"mechanism": "DIGEST-MD5", "username": "ann", "password": "secret"}
+    with CoordinationProcess(tmp_path, {"ottla.zookeeper.sasl.users": "ann:secret"}) as service:
+        ann = KazooClient(service.zookeeper, sasl_options=login)
+        stranger = KazooClient(service.zookeeper)
+        for client in (ann, stranger):
+            client.start(PATIENCE_SECONDS)
+        ann.create("/hers", b"x", acl=[make_acl("sasl", "ann", all=True)])
+        assert ann.get("/hers")[0] == b"x"
+        with pytest.raises(exceptions.NoAuthError):
+            stranger.get("/hers")
+        for client in (ann, stranger):
+            client.stop()
+            client.close()
 
 
 def test_ephemeral_nodes_go_with_their_session(client: KazooClient, connect: Connect) -> None:

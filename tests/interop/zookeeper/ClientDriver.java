@@ -19,6 +19,7 @@ import org.apache.zookeeper.Watcher.Event.EventType;
 import org.apache.zookeeper.ZooDefs;
 import org.apache.zookeeper.ZooKeeper;
 import org.apache.zookeeper.data.ACL;
+import org.apache.zookeeper.data.Id;
 import org.apache.zookeeper.data.Stat;
 
 /** Uses every call of ZooKeeper's Java client. Ends with an exception when anything is not as ZooKeeper has it. */
@@ -49,6 +50,7 @@ public final class ClientDriver {
         switch (arguments[0]) {
             case "calls" -> calls(address);
             case "outlive" -> outlive(address);
+            case "sasl" -> sasl(address);
             default -> throw new IllegalArgumentException(arguments[0]);
         }
         System.out.println("done");
@@ -198,6 +200,16 @@ public final class ClientDriver {
             recursive.expect(EventType.NodeDataChanged, "/outlive");
             check(client.getSessionId() == session, "the session went on");
             check(client.exists("/outlive/mine", false).getEphemeralOwner() == session, "its node is there");
+        }
+    }
+
+    /** Logged in as ann, by the JAAS file that the program was started with. */
+    private static void sasl(String address) throws Exception {
+        List<ACL> mine = List.of(new ACL(ZooDefs.Perms.ALL, new Id("sasl", "ann")));
+        try (ZooKeeper client = connect(address, 10_000)) {
+            client.create("/of-ann", bytes("x"), mine, CreateMode.PERSISTENT);
+            check(Arrays.equals(client.getData("/of-ann", false, null), bytes("x")), "her own");
+            check(client.whoAmI().stream().anyMatch(info -> info.getAuthScheme().equals("sasl")), "whoAmI");
         }
     }
 

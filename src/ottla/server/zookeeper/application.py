@@ -19,13 +19,13 @@ from ottla.model.zookeeper_config import ZooKeeperConfig
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.zookeeper.frames import WORD_BYTES, OpeningCutter
 from ottla.protocol.zookeeper.headers import REQUEST_HEADER_BYTES, decode_request_header
-from ottla.protocol.zookeeper.jute import decode
+from ottla.protocol.zookeeper.jute import decode, encode
 from ottla.protocol.zookeeper.operations import OpCode
-from ottla.protocol.zookeeper.records import AuthRequest
+from ottla.protocol.zookeeper.records import AuthRequest, SaslToken
 from ottla.server.application import Arrivals
 from ottla.server.connection import Connection
 from ottla.server.reactor import Reactor
-from ottla.server.zookeeper.authentication import add_identity, identity_of
+from ottla.server.zookeeper.authentication import SaslExchange, add_identity, identity_of
 from ottla.server.zookeeper.changes import ROUTES as CHANGES
 from ottla.server.zookeeper.changes import decode_multi, encode_multi
 from ottla.server.zookeeper.four_letter_words import Words
@@ -51,6 +51,7 @@ class ZooKeeperApplication:
         self.traffic = Traffic(reactor.clock.monotonic_us)
         self._service = service
         self._reactor = reactor
+        self._sasl_passwords = config.sasl_passwords
         self._now_us = reactor.clock.monotonic_us
         self._arrived_us = 0  # when the frames of this turn came
         self._words = Words(service, config, self.peers, self.traffic, reactor.clock)
@@ -154,7 +155,7 @@ class ZooKeeperApplication:
             case OpCode.AUTH:
                 self._authenticate(peer, client, xid, frame)
             case OpCode.SASL:
-                self._refuse_authentication(peer, xid, "SASL is not offered")
+                self._take_sasl_step(peer, client, xid, frame)
             case OpCode.RECONFIG:
                 self._expect(peer, xid).reply(self._service.zxid, Code.RECONFIG_DISABLED)
             case _:
@@ -179,6 +180,18 @@ class ZooKeeperApplication:
             self._refuse_authentication(
                 peer, xid, f"its proof for the scheme {request.scheme[:40]!r} is none"
             )
+
+    def _take_sasl_step(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
+        if not self._sasl_passwords:
+            self._refuse_authentication(peer, xid, "SASL needs ottla.zookeeper.sasl.users")
+            return
+        token = decode(SaslToken, frame, REQUEST_HEADER_BYTES).token or b""
+        peer.sasl = peer.sasl or SaslExchange(self._sasl_passwords)
+        answer = peer.sasl.step(client, token)
+        if answer is None:
+            self._refuse_authentication(peer, xid, "its SASL response proves nothing")
+        else:
+            self._expect(peer, xid).reply(_NO_ZXID, Code.OK, encode(SaslToken(answer)))
 
     def _refuse_authentication(self, peer: Peer, xid: int, reason: str) -> None:
         log.warning("%s is not authenticated: %s", peer.connection, reason)

@@ -14,6 +14,7 @@ from ottla.protocol.zookeeper.headers import NOTIFICATION_XID, encode_reply
 from ottla.protocol.zookeeper.jute import writer
 from ottla.protocol.zookeeper.records import WatcherEvent
 from ottla.server.connection import Connection
+from ottla.server.zookeeper.authentication import SaslExchange
 from ottla.server.zookeeper.traffic import Traffic
 
 _STATE_CONNECTED = 3
@@ -34,7 +35,7 @@ class Answered(Protocol):
 class Peer:
     __slots__ = (
         "answer_bytes", "client", "connection", "drop", "established_ms", "events_unsent_bytes",
-        "received", "sent", "total",
+        "received", "sasl", "sent", "total",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +48,7 @@ class Peer:
         self.sent = 0  # answers and events
         self.total = total  # of all peers
         self.drop = drop  # closes the connection for a reason
+        self.sasl: SaslExchange | None = None  # under way
         self.answer_bytes = 0  # given in this turn
         self.events_unsent_bytes = 0  # events since the socket last took everything
 
