@@ -214,6 +214,7 @@ class Client:
         self._cluster = cluster
         self._name = name
         self._outcomes = outcomes
+        self._instance = cluster.new_instance()
         self._is_dead = False
         self._request = 0  # the one that is waited for
         self._producer = (-1, -1)
@@ -280,7 +281,7 @@ class Client:
             self._end(outcome, is_commit=self._world.random.random() < 0.7)
             return
         place = self._world.random.choice(list(self._cluster.partitions))
-        value = f"{self._name}/{id(self)}/{next(self._numbers)}"
+        value = f"{self._name}/{self._instance}/{next(self._numbers)}"
         producer, sequence = self._producer, self._sequences.get(place, 0)
         self._sequences[place] = sequence + 1
         outcome.values.append((place, value))
@@ -317,6 +318,10 @@ class Cluster:
         self.partitions = {place: Partition(place) for place in places}
         self.coordinator = Coordinator(world, self.partitions)
         self.is_closing = False
+        self._instances = itertools.count()
+
+    def new_instance(self) -> int:
+        return next(self._instances)
 
     def produce(
         self, name: str, producer: tuple[int, int], place: TopicPartition, value: str, sequence: int
