@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from compat.broker import running_broker, unique_name
+from compat.broker import unique_name
 from ottla.client.admin import Admin
+from ottla.testing import BrokerProcess
 
 NewTopicName = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as address:
-        yield address
+    given = os.environ.get("OTTLA_TEST_BOOTSTRAP")
+    if given:
+        yield given
+        return
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), settings) as broker:
+        yield broker.bootstrap
 
 
 @pytest.fixture(scope="session")

@@ -45,6 +45,7 @@ def wired_broker() -> Iterator[WiredBroker]:
     wire = FaultyWire()
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
+        "group.initial.rebalance.delay.ms": "0",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{wire.port}",
     }
     try:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer as Consumer
     from ottla.client.errors import ClientError as ClientError
     from ottla.client.fetched import ConsumedRecord as ConsumedRecord
+    from ottla.client.group import RebalanceListener as RebalanceListener
     from ottla.client.producer import Producer as Producer
     from ottla.client.reading import read as read
     from ottla.model.topics import TopicPartition as TopicPartition
@@ -24,11 +25,21 @@ _HOMES = {
     "ConsumedRecord": "ottla.client.fetched",
     "Consumer": "ottla.client.consumer",
     "Producer": "ottla.client.producer",
+    "RebalanceListener": "ottla.client.group",
     "read": "ottla.client.reading",
     "TopicPartition": "ottla.model.topics",
 }
 
-__all__ = ["Admin", "ClientError", "ConsumedRecord", "Consumer", "Producer", "TopicPartition", "read"]
+__all__ = [
+    "Admin",
+    "ClientError",
+    "ConsumedRecord",
+    "Consumer",
+    "Producer",
+    "RebalanceListener",
+    "TopicPartition",
+    "read",
+]
 
 
 def __getattr__(name: str) -> Any:

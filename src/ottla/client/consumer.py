@@ -1,24 +1,38 @@
-"""The consumer: reads assigned partitions in the caller's thread, fetching ahead while the caller works.
+"""The consumer: reads partitions in the caller's thread, fetching ahead while the caller works.
 
-    with Consumer("localhost:9092") as consumer:
-        consumer.assign({TopicPartition("orders", 0): Start()})
-        for record in consumer.poll(1.0):
-            ...
+    with Consumer("localhost:9092", group_id="billing") as consumer:
+        consumer.subscribe(["orders"])        # or: consumer.assign({TopicPartition("orders", 0): "start"})
+        while True:
+            for record in consumer.poll(1.0):
+                ...
 
 For one thread at a time.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
-from ottla.client import admin_offsets
+from ottla.client import admin_groups, admin_offsets
+from ottla.client.admin_values import CommittedOffset
+from ottla.client.assignors import Assignor, named
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
-from ottla.client.errors import BrokerError, ClientError, Closed, ConnectionFailed, TimedOut, broker_error
+from ottla.client.commits import OnCommit
+from ottla.client.errors import (
+    BrokerError,
+    ClientError,
+    Closed,
+    ConnectionFailed,
+    NoOffset,
+    TimedOut,
+    broker_error,
+)
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.fetcher import Fetcher, FetchRules, Reader
+from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
+from ottla.client.group import Group, RebalanceListener
 from ottla.client.offset_spec import End, OffsetSpec, Start, parse_offset
 from ottla.client.settings import CONSUMER_SETTINGS, load
 from ottla.model.config_types import TypedValues
@@ -30,15 +44,20 @@ from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
 _VERSION_WITHOUT_IDS = 12
 _VERSION_END = 32_767
 _TURN_MS_MAX = 1_000
+_GROUP_TURN_MS = 200  # how soon what the heartbeats brought is acted upon
 _LOOKUP_MS_MIN = 1_000  # what a poll without patience may still take to find out where to start
 
 _RESETS: dict[str, OffsetSpec | None] = {"earliest": Start(), "latest": End(), "none": None}
 
 Place = int | str | OffsetSpec
+Commitable = Mapping[TopicPartition, int | CommittedOffset]
 
 
 class Consumer:
-    def __init__(self, bootstrap: str | Sequence[str], **settings: object) -> None:
+    def __init__(
+        self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
+    ) -> None:
+        """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
         loaded = load(settings, CONSUMER_SETTINGS)
         self._cluster = Cluster(bootstrap, loaded)
         self._reset = _RESETS[loaded.text("auto.offset.reset")]
@@ -48,6 +67,9 @@ class Consumer:
         self._request_timeout_ms = loaded.integer("request.timeout.ms")
         self._poll_records_max = loaded.integer("max.poll.records")
         self._is_closed = False
+        group_id = loaded.text_or_none("group.id")
+        assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
+        self._group = None if group_id is None else Group(self._cluster, loaded, group_id, assignors, self)
 
     def __enter__(self) -> Consumer:
         return self
@@ -58,17 +80,86 @@ class Consumer:
         self.close()
 
     def close(self) -> None:
-        if not self._is_closed:
-            self._is_closed = True
+        """Commits (with enable.auto.commit) and leaves the group."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if self._group is not None:
+                self._group.close()
+        finally:
             self._cluster.close()
+
+    # -- the group -----------------------------------------------------------------------------------------
+
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
+    ) -> None:
+        """Shares these topics (or all that the pattern finds) with the other members of the group."""
+        if isinstance(topics, str):
+            raise TypeError("subscribe takes a list of topics or a compiled pattern, not one name")
+        group = self._needed_group()
+        if group.membership is None and self._fetcher.readers:
+            raise ClientError("partitions are assigned by hand already", "use another consumer")
+        group.subscribe(topics, listener)
+
+    def unsubscribe(self) -> None:
+        """Commits, leaves the group, and reads nothing any more."""
+        if self._group is not None:
+            self._group.unsubscribe()
+        self.take_seat(())
+
+    def commit(self, offsets: Commitable | None = None) -> None:
+        """Where to go on after a restart: the given offsets, or behind all records that `poll` has returned.
+
+        Returns when the broker has them; raises CommitFailed when the partitions are no longer ours.
+        """
+        self._needed_group().commits.commit(self._commits(offsets), self._deadline_ms())
+
+    def commit_async(self, offsets: Commitable | None = None, on_commit: OnCommit | None = None) -> None:
+        """The same without waiting; `on_commit(offsets, error)` runs in a later `poll`."""
+        group = self._needed_group()
+        group.coordinator.find(self._deadline_ms())
+        group.commits.commit_async(self._commits(offsets), on_commit)
+
+    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed; partitions without a commit are left out."""
+        group_id = self._needed_group().id
+        return admin_groups.fetch_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
+
+    def take_seat(self, partitions: Iterable[TopicPartition]) -> None:
+        """For the group: reads exactly these, new ones from what was committed."""
+        known = self._fetcher.readers
+        self._read([known.get(target) or Reader(target, Committed()) for target in partitions])
+
+    def positions(self) -> dict[TopicPartition, CommittedOffset]:
+        """Behind what `poll` has returned, of every partition that has begun."""
+        readers = self._fetcher.readers.values()
+        return {each.target: CommittedOffset(each.offset) for each in readers if each.offset is not None}
+
+    def _needed_group(self) -> Group:
+        if self._group is None:
+            raise ClientError("this consumer has no group", "give it a group.id")
+        return self._group
+
+    def _commits(self, offsets: Commitable | None) -> dict[TopicPartition, CommittedOffset]:
+        if offsets is None:
+            return self.positions()
+        return {
+            target: CommittedOffset(each) if isinstance(each, int) else each
+            for target, each in offsets.items()
+        }
 
     # -- places --------------------------------------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Place]) -> None:
-        """Reads exactly these from now on, from their places, or (without) from where auto.offset.reset says.
+        """Reads exactly these from now on, without sharing them with a group.
 
-        A partition that was assigned before and is given no place goes on where it was.
+        From their places; without one from what the group has committed (where there is a group.id), or from
+        where auto.offset.reset says. A partition that was assigned before and has no place goes on as it was.
         """
+        if self._group is not None and self._group.membership is not None:
+            raise ClientError("topics are subscribed already", "unsubscribe first, or use another consumer")
         places = partitions if isinstance(partitions, Mapping) else {}
         readers = []
         for target in map(TopicPartition._make, partitions):
@@ -76,8 +167,11 @@ class Consumer:
             if target in places:
                 reader = Reader(target, self._parsed(places[target]))
             elif reader is None:
-                reader = Reader(target, self._start())
+                reader = Reader(target, Committed() if self._group is not None else self._start(target))
             readers.append(reader)
+        self._read(readers)
+
+    def _read(self, readers: list[Reader]) -> None:
         self._fetcher.assign(readers)
         self._cluster.metadata.want({reader.target.topic for reader in readers})
 
@@ -100,7 +194,7 @@ class Consumer:
         """The offset of the next record that `poll` will return."""
         reader = self._reader(partition)
         if reader.offset is None:
-            self._look_up(self._cluster.now_ms() + self._timeout_ms)
+            self._look_up(self._deadline_ms())
         assert reader.offset is not None
         return reader.offset
 
@@ -133,6 +227,8 @@ class Consumer:
         deadline_ms = self._cluster.now_ms() + round(timeout * 1000)
         waited = False
         while True:
+            if self._group is not None:
+                self._group.turn(self._cluster.now_ms())
             self._fetch(deadline_ms)
             records = self._fetcher.collect(self._poll_records_max)
             now_ms = self._cluster.now_ms()
@@ -143,11 +239,16 @@ class Consumer:
                 return records
             wait_ms = min(
                 self._cluster.tick(now_ms),
-                self._fetcher.next_ms(now_ms, _TURN_MS_MAX),
+                self._fetcher.next_ms(now_ms, self._idle_ms(now_ms)),
                 max(deadline_ms - now_ms, 0),
             )
             self._cluster.network.poll(wait_ms)
             waited = True
+
+    def _idle_ms(self, now_ms: int) -> int:
+        if self._group is None:
+            return _TURN_MS_MAX
+        return self._group.next_ms(now_ms, _GROUP_TURN_MS)
 
     def _fetch(self, deadline_ms: int) -> None:
         now_ms = self._cluster.now_ms()
@@ -202,19 +303,36 @@ class Consumer:
     def _look_up(self, deadline_ms: int) -> None:
         """Finds the offsets of places that are not offsets yet."""
         searching = [reader for reader in self._fetcher.readers.values() if reader.place is not None]
-        places = {reader.target: reader.place for reader in searching if reader.place is not None}
+        resuming = [reader.target for reader in searching if isinstance(reader.place, Committed)]
+        commits = {}
+        if resuming:
+            commits = admin_groups.fetch_offsets(
+                self._cluster, self._needed_group().id, resuming, deadline_ms, require_stable=True
+            )
+        places: dict[TopicPartition, OffsetSpec] = {}
+        for reader in searching:
+            if isinstance(reader.place, Committed):
+                if reader.target not in commits:
+                    places[reader.target] = self._start(reader.target)
+            elif reader.place is not None:
+                places[reader.target] = reader.place
         offsets = admin_offsets.resolve(
             self._cluster, places, deadline_ms, read_committed=self._rules.read_committed
         )
+        offsets |= {target: each.offset for target, each in commits.items()}
         for reader in searching:
             reader.seek(offsets[reader.target])
 
-    def _start(self) -> OffsetSpec:
+    def _start(self, target: TopicPartition) -> OffsetSpec:
         if self._reset is None:
-            raise ClientError(
-                "a partition is assigned without a place, and auto.offset.reset is none", "give one"
+            raise NoOffset(
+                f"{target} has no place to start from, and auto.offset.reset is none",
+                "give one (assign, seek), commit one, or set auto.offset.reset",
             )
         return self._reset
+
+    def _deadline_ms(self) -> int:
+        return self._cluster.now_ms() + self._timeout_ms
 
     def _parsed(self, place: Place) -> int | OffsetSpec:
         if isinstance(place, int) and place >= 0:

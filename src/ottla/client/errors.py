@@ -124,10 +124,21 @@ class OffsetOutOfRange(BrokerError):
     pass
 
 
+class CommitFailed(BrokerError):
+    """The group has moved on: these partitions may be read by another member now."""
+
+
+class NoOffset(ClientError):
+    """A partition has no place to start from, and auto.offset.reset is none."""
+
+
 class ProducerFenced(BrokerError):
     """A newer producer has taken this one's place: it must not write any more."""
 
 
+_COMMIT_CURE = (
+    "poll more often (max.poll.interval.ms), or take fewer records per poll; poll() joins the group again"
+)
 _TOO_LARGE_CURE = "raise max.message.bytes of the topic and max.request.size of the producer, or send less"
 
 _KINDS: dict[ErrorCode, tuple[type[BrokerError], str]] = {
@@ -141,6 +152,9 @@ _KINDS: dict[ErrorCode, tuple[type[BrokerError], str]] = {
         NotAuthorized,
         "ask for an ACL on the transactional id",
     ),
+    ErrorCode.ILLEGAL_GENERATION: (CommitFailed, _COMMIT_CURE),
+    ErrorCode.UNKNOWN_MEMBER_ID: (CommitFailed, _COMMIT_CURE),
+    ErrorCode.REBALANCE_IN_PROGRESS: (CommitFailed, _COMMIT_CURE),
     ErrorCode.OFFSET_OUT_OF_RANGE: (OffsetOutOfRange, "ask for the first and last offsets, then seek"),
     ErrorCode.INVALID_PRODUCER_EPOCH: (ProducerFenced, "stop this producer: a newer one has replaced it"),
     ErrorCode.PRODUCER_FENCED: (ProducerFenced, "stop this producer: a newer one has replaced it"),

@@ -49,10 +49,18 @@ class FetchRules:
     check_crcs: bool
 
 
+class Committed:
+    """A place: what the group has committed, and without that where auto.offset.reset says."""
+
+
+Place = OffsetSpec | Committed
+"""What must be looked up before it is an offset."""
+
+
 class Reader:
     """A consumer's place in one partition."""
 
-    def __init__(self, target: TopicPartition, place: int | OffsetSpec) -> None:
+    def __init__(self, target: TopicPartition, place: int | Place) -> None:
         self.target = target
         self.turn = 0  # counts seeks
         self.is_paused = False
@@ -63,14 +71,14 @@ class Reader:
         self.end_offset: int | None = None  # high watermark or last stable offset, as the last answer told
         self.seek(place)
 
-    def seek(self, place: int | OffsetSpec) -> None:
+    def seek(self, place: int | Place) -> None:
         self.turn += 1
         self.ahead.clear()
         self.in_flight = False
         self.problem: ClientError | None = None
         if isinstance(place, int):
             self.offset: int | None = place  # of the next record the reader gets
-            self.place: OffsetSpec | None = None
+            self.place: Place | None = None
         else:
             self.offset = None
             self.place = place  # to be looked up first

@@ -96,9 +96,8 @@ def read(
                 raise UnknownPartition(topic, target.partition, len(there))
         starts = admin.resolve_offsets(targets, start)
         stops = None if stop is None else admin.resolve_offsets(targets, stop)
-    consumer = Consumer(
-        bootstrap, **{"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest", **settings}
-    )
+    defaults = {"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest"}
+    consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
     return Reading(consumer, starts, stops)
 
 

@@ -14,6 +14,7 @@ from ottla.model.config_types import (
     BOOLEAN,
     INT,
     INT_MAX,
+    LIST,
     LONG,
     STRING,
     ConfigType,
@@ -25,6 +26,7 @@ from ottla.model.config_types import (
     at_least,
     between,
     one_of,
+    some_of,
 )
 from ottla.model.limits import FETCH_BYTES_MAX, KIB, MIB
 
@@ -187,6 +189,46 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         "latest",
         one_of("earliest", "latest", "none"),
         "Where to go when there is no offset, or none that the partition still has; none raises.",
+    ),
+    _setting(
+        "group.id",
+        STRING,
+        None,
+        None,
+        "The consumer group: its members share partitions and committed offsets.",
+    ),
+    _setting(
+        "group.instance.id",
+        STRING,
+        None,
+        None,
+        "A name that outlives restarts (KIP-345): the member finds its partitions again without a rebalance.",
+    ),
+    _setting(
+        "session.timeout.ms",
+        INT,
+        45_000,
+        at_least(1),
+        "Without a heartbeat for so long a member counts as dead.",
+    ),
+    _setting("heartbeat.interval.ms", INT, 3_000, at_least(1), "How often a member says that it lives."),
+    _setting(
+        "max.poll.interval.ms",
+        INT,
+        300_000,
+        at_least(1),
+        "A member that does not call poll() for so long is stuck: it leaves, and others get its partitions.",
+    ),
+    _setting(
+        "enable.auto.commit", BOOLEAN, True, None, "Whether poll() commits what earlier polls returned."
+    ),
+    _setting("auto.commit.interval.ms", INT, 5_000, at_least(0), "How often it does."),
+    _setting(
+        "partition.assignment.strategy",
+        LIST,
+        ("range",),
+        some_of("range", "roundrobin", "sticky", "cooperative-sticky"),
+        "How a group shares partitions; the members' common one that most like best is taken.",
     ),
     _setting("check.crcs", BOOLEAN, True, None, "Whether the checksum of each batch is verified."),
 )

@@ -1,0 +1,333 @@
+"""A consumer's life in its group: finds the coordinator, joins, runs the listener, commits.
+
+Everything happens in the caller's thread, inside `poll`, `commit` and `close`; heartbeats have a thread.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from ottla.client.admin_values import CommittedOffset
+from ottla.client.assignors import Assignor
+from ottla.client.cluster import Cluster
+from ottla.client.commits import Commits, Coordinator
+from ottla.client.errors import ClientError
+from ottla.client.heartbeats import Heartbeats, leave
+from ottla.client.membership import GroupRules, Membership, Stage
+from ottla.client.metadata import metadata_request
+from ottla.model.config_types import TypedValues
+from ottla.model.errors import ErrorCode
+from ottla.model.topics import TopicPartition
+from ottla.protocol.apis import JOIN_GROUP, METADATA, SYNC_GROUP
+from ottla.protocol.fields import Message
+from ottla.protocol.messages.join_group import JoinGroupResponse
+from ottla.protocol.messages.metadata import MetadataResponse
+from ottla.protocol.messages.sync_group import SyncGroupResponse
+
+_GRACE_MS = 5_000  # for the answer to a join, after the time the group has for it
+_LEAVE_MS = 5_000
+_LOOKUP_MS = 1_000
+
+
+class RebalanceListener:
+    """What a consumer tells its user of rebalances; all of it inside `poll` and `close`."""
+
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """They are still ours: the moment to finish work and commit."""
+
+    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """They are new to us: the moment to seek, if offsets are kept elsewhere."""
+
+    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Others may have them already: nothing can be committed any more."""
+        self.on_partitions_revoked(partitions)
+
+
+class Seat(Protocol):
+    """What the group needs of its consumer."""
+
+    def take_seat(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these from now on."""
+        ...
+
+    def positions(self) -> dict[TopicPartition, CommittedOffset]:
+        """What could be committed."""
+        ...
+
+
+class Group:
+    def __init__(
+        self, cluster: Cluster, settings: TypedValues, group_id: str, assignors: list[Assignor], seat: Seat
+    ) -> None:
+        self.id = group_id
+        self.rules = GroupRules(
+            group_id,
+            settings.text_or_none("group.instance.id"),
+            settings.integer("session.timeout.ms"),
+            settings.integer("max.poll.interval.ms"),
+            assignors,
+        )
+        self._cluster = cluster
+        self._settings = settings
+        self._seat = seat
+        self._listener = RebalanceListener()
+        self._pattern: re.Pattern[str] | None = None
+        self._auto_commit_ms = (
+            settings.integer("auto.commit.interval.ms") if settings.flag("enable.auto.commit") else None
+        )
+        self._next_commit_ms = 0
+        self.coordinator = Coordinator(cluster, group_id)
+        self.commits = Commits(cluster, self.coordinator, self.rules)
+        self._heartbeats: Heartbeats | None = None
+        self._is_prepared = False  # the listener has heard of the rebalance that is under way
+        self._in_flight = False
+        self._assigned: tuple[TopicPartition, ...] | None = None  # by the answer to the last sync
+        self._not_before_ms = 0
+        self._failures = 0
+        self._counts: dict[str, int] = {}  # as the leader used them
+        self._topics_checked_ms: int | None = None
+
+    @property
+    def membership(self) -> Membership | None:
+        """None: partitions are assigned by hand."""
+        return self.commits.membership
+
+    # -- subscription --------------------------------------------------------------------------------------
+
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> None:
+        self._listener = listener or RebalanceListener()
+        member = self.commits.membership = self.membership or Membership(self.rules)
+        if isinstance(topics, re.Pattern):
+            self._pattern = topics
+            self._topics_checked_ms = None
+        else:
+            self._pattern = None
+            member.subscribe(sorted(set(topics)))
+
+    def unsubscribe(self) -> None:
+        if self.membership is None:
+            return
+        self._leave_partitions(self.membership)
+        self._leave_group(self.membership)
+        self.commits.membership = None
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    def turn(self, now_ms: int) -> None:
+        """Does what is due, without waiting for other members."""
+        self._maybe_commit(now_ms)
+        member = self.membership
+        if member is None:
+            return
+        if member.fatal is not None:
+            raise member.fatal
+        if self._assigned is not None:
+            assigned, self._assigned = self._assigned, None
+            self._sit_down(member, assigned)
+        if self._heartbeats is not None and member.stage is Stage.IN:
+            self._heed(member, self._heartbeats.polled())
+        self._watch_topics(member, now_ms)
+        if self._in_flight or now_ms < self._not_before_ms:
+            return
+        if member.stage is Stage.SYNCING:
+            self._sync(member, now_ms)
+        elif member.wants_to_join and member.topics:
+            self._join(member, now_ms)
+
+    def next_ms(self, now_ms: int, idle_ms: int) -> int:
+        return idle_ms if now_ms >= self._not_before_ms else min(idle_ms, self._not_before_ms - now_ms)
+
+    def _heed(self, member: Membership, code: ErrorCode) -> None:
+        if code is ErrorCode.REBALANCE_IN_PROGRESS:
+            member.rebalance()
+        elif code is ErrorCode.NOT_COORDINATOR or code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            self._find_coordinator_again(member)
+        elif code:
+            member.refused(code)
+
+    def _find_coordinator_again(self, member: Membership) -> None:
+        self.coordinator.forget()
+        if self._has_coordinator():
+            self._beat(member)
+
+    def _watch_topics(self, member: Membership, now_ms: int) -> None:
+        """A topic that begins to match, or one that grew, is a reason to rebalance."""
+        age_ms = self._settings.integer("metadata.max.age.ms")
+        if self._topics_checked_ms is not None and now_ms < self._topics_checked_ms + age_ms:
+            return
+        if self._pattern is None and not self._counts:
+            return
+        self._topics_checked_ms = now_ms
+        counts = self._partition_counts(
+            None if self._pattern is not None else self._counts, now_ms + _LOOKUP_MS
+        )
+        if self._pattern is not None:
+            member.subscribe(sorted(topic for topic in counts if self._pattern.search(topic)))
+        if any(counts.get(topic, count) != count for topic, count in self._counts.items()):
+            member.rebalance()
+
+    # -- joining -------------------------------------------------------------------------------------------
+
+    def _join(self, member: Membership, now_ms: int) -> None:
+        if not self._has_coordinator():
+            return
+        if not self._is_prepared:
+            if self._heartbeats is not None:
+                self._heartbeats.pause()
+            if member.is_lost or not member.is_cooperative:
+                self._leave_partitions(member)
+            self._is_prepared = True
+
+        def take(result: Message | ClientError, _version: int) -> None:
+            self._in_flight = False
+            if isinstance(result, JoinGroupResponse):
+                member.joined(result)
+                self._backed_off(result.error_code)
+            else:
+                self._lost_coordinator(member)
+
+        self._in_flight = True
+        assert self.coordinator.address is not None
+        self._cluster.send(
+            self.coordinator.address,
+            JOIN_GROUP,
+            member.join_request(),
+            take,
+            timeout_ms=self.rules.rebalance_timeout_ms + _GRACE_MS,
+            purpose="group",
+        )
+
+    def _sync(self, member: Membership, now_ms: int) -> None:
+        topics = member.leader_topics()
+        try:
+            self._counts = {} if topics is None else self._partition_counts(topics, now_ms + _LOOKUP_MS)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            self._backed_off(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+
+        def take(result: Message | ClientError, _version: int) -> None:
+            self._in_flight = False
+            if isinstance(result, SyncGroupResponse):
+                assigned = member.synced(result)
+                self._backed_off(result.error_code)
+                self._assigned = assigned
+            else:
+                self._lost_coordinator(member)
+
+        self._in_flight = True
+        assert self.coordinator.address is not None
+        self._cluster.send(
+            self.coordinator.address,
+            SYNC_GROUP,
+            member.sync_request(self._counts),
+            take,
+            timeout_ms=self.rules.rebalance_timeout_ms + _GRACE_MS,
+            purpose="group",
+        )
+
+    def _sit_down(self, member: Membership, assigned: tuple[TopicPartition, ...]) -> None:
+        """A new generation: gives up what others get, and begins with what is new."""
+        self._is_prepared = False
+        revoked = tuple(target for target in member.owned if target not in assigned)
+        added = tuple(target for target in assigned if target not in member.owned)
+        if revoked:
+            self._commit_before_leaving()
+            self._listener.on_partitions_revoked(revoked)
+            member.rebalance()  # so that others get what was given up
+        member.take_over(assigned)
+        self._beat(member)
+        self._seat.take_seat(assigned)
+        self._listener.on_partitions_assigned(added)
+
+    def _beat(self, member: Membership) -> None:
+        if self._heartbeats is None:
+            addresses = [str(address) for address in self._cluster.bootstrap]
+            self._heartbeats = Heartbeats(addresses, self._settings, self.id, self.rules.instance_id)
+        if self.coordinator.address is not None:
+            self._heartbeats.beat(self.coordinator.address, member.member_id, member.generation)
+
+    def _leave_partitions(self, member: Membership) -> None:
+        owned = member.owned
+        if member.is_lost:
+            member.give_up()
+            self._listener.on_partitions_lost(owned)
+        elif owned:
+            self._commit_before_leaving()
+            member.give_up()
+            self._listener.on_partitions_revoked(owned)
+        self._seat.take_seat(())
+
+    def _leave_group(self, member: Membership) -> None:
+        """Static members stay: they come back."""
+        if self._heartbeats is not None:
+            self._heartbeats.close()
+            self._heartbeats = None
+        address = self.coordinator.address
+        if member.member_id and self.rules.instance_id is None and address is not None:
+            with suppress(ClientError):  # the session timeout does it otherwise
+                leave(self._cluster, address, self.id, member.member_id, _LEAVE_MS)
+
+    def close(self) -> None:
+        if self.membership is not None:
+            self.unsubscribe()
+        else:
+            self._commit_before_leaving()
+
+    # -- the coordinator -----------------------------------------------------------------------------------
+
+    def _has_coordinator(self) -> bool:
+        try:
+            self.coordinator.find(self._cluster.now_ms() + _LOOKUP_MS)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            self._backed_off(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return False
+        return True
+
+    def _lost_coordinator(self, member: Membership) -> None:
+        member.interrupted()
+        self._backed_off(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _backed_off(self, code: int) -> None:
+        """A pause after errors; none after an answer that asks to join again."""
+        if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            self.coordinator.forget()
+        if code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
+            self._failures = 0
+            return
+        self._failures += 1
+        self._not_before_ms = self._cluster.now_ms() + self._cluster.backoff.pause_ms(self._failures)
+
+    def _partition_counts(self, topics: Iterable[str] | None, deadline_ms: int) -> dict[str, int]:
+        address = self._cluster.any_address()
+        answer = self._cluster.call(
+            address, METADATA, metadata_request(topics), MetadataResponse, deadline_ms
+        )
+        return {
+            topic.name: len(topic.partitions)
+            for topic in answer.topics
+            if topic.name and not topic.error_code and not (topics is None and topic.is_internal)
+        }
+
+    # -- commits -------------------------------------------------------------------------------------------
+
+    def _maybe_commit(self, now_ms: int) -> None:
+        if self._auto_commit_ms is None or now_ms < self._next_commit_ms:
+            return
+        self._next_commit_ms = now_ms + self._auto_commit_ms
+        is_seated = self.membership is None or self.membership.stage is Stage.IN
+        if is_seated and self._has_coordinator():
+            self.commits.commit_async(self._seat.positions(), None)
+
+    def _commit_before_leaving(self) -> None:
+        """The last word on partitions that are given up; who cannot commit any more reads again later."""
+        if self._auto_commit_ms is None:
+            return
+        with suppress(ClientError):
+            self.commits.commit(self._seat.positions(), self._cluster.now_ms() + _LEAVE_MS)
