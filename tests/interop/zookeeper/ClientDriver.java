@@ -205,7 +205,7 @@ public final class ClientDriver {
 
     /** Logged in as ann, by the JAAS file that the program was started with. */
     private static void sasl(String address) throws Exception {
-        List<ACL> mine = List.of(new ACL(ZooDefs.Perms.ALL, new Id("sasl", "ann")));
+        List<ACL> mine = Arrays.asList(new ACL(ZooDefs.Perms.ALL, new Id("sasl", "ann")));
         try (ZooKeeper client = connect(address, 10_000)) {
             client.create("/of-ann", bytes("x"), mine, CreateMode.PERSISTENT);
             check(Arrays.equals(client.getData("/of-ann", false, null), bytes("x")), "her own");
