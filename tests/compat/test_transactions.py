@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import aiokafka
 import kafka
@@ -13,34 +12,10 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from kafka.errors import KafkaError
 
 from compat.broker import CreateTopic, unique_name
+from compat.isolation import read
 from compat.waiting import eventually
 
 _PATIENCE_S = 60
-
-
-def read(bootstrap: str, topic: str, count: int, isolation: str = "read_committed") -> list[bytes]:
-    """Everything in the topic's first partition, as soon as `count` records are there."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": unique_name("reader"),
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-        }
-    )
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    values: list[bytes] = []
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        message = consumer.poll(1)
-        if message is None:
-            continue
-        if message.error() is None:
-            values.append(message.value())
-        elif len(values) >= count:
-            break
-    consumer.close()
-    return values
 
 
 def transactional(bootstrap: str, transactional_id: str) -> Producer:

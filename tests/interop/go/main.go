@@ -43,11 +43,12 @@ type receipt struct {
 }
 
 func main() {
-	act := run
-	if os.Args[1] == "member" {
-		act = func(string) error { return member(os.Args[2:]) }
+	programs := map[string]func([]string) error{"member": member, "chain": chain, "zombies": zombies}
+	act := func([]string) error { return run(os.Args[1]) }
+	if program, ok := programs[os.Args[1]]; ok {
+		act = program
 	}
-	if err := act(os.Args[1]); err != nil {
+	if err := act(os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -1,7 +1,4 @@
-"""A consume-transform-produce chain in a process of its own, made to be killed at any moment.
-
-python chain_worker.py BOOTSTRAP INPUT OUTPUT PARTITIONS
-"""
+"""The worker of exactly_once_chain.py with confluent-kafka."""
 
 from __future__ import annotations
 
@@ -57,6 +54,7 @@ def run(bootstrap: str, consumer: Consumer, target: str, partitions: int) -> Non
                 consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), _PATIENCE_S
             )
             producer.commit_transaction(_PATIENCE_S)
+            print("committed", flush=True)
         except KafkaException as failure:
             undo(producer, consumer, failure)
 

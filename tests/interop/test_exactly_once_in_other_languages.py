@@ -1,0 +1,57 @@
+"""Transactions of the Java client and franz-go: nothing twice and nothing lost, and zombies are fenced.
+
+Both speak transaction.version 2: they leave the adding of partitions to the broker and get an epoch for each
+transaction.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from compat.broker import CreateTopic
+from compat.isolation import read
+from interop.builds import go_driver, java_command
+from scenarios.exactly_once_chain import run_chain
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def workers() -> dict[str, list[str]]:
+    return {"java": [*java_command(), "ChainWorker"], "franz-go": [str(go_driver()), "chain"]}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("client", ["java", "franz-go"])
+def test_each_input_is_in_the_output_exactly_once(
+    workers: dict[str, list[str]], client: str, seed: int
+) -> None:
+    run_chain(workers[client], seed, rounds=8)
+
+
+def told(command: list[str]) -> dict[str, str]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+
+
+def test_zombies_of_java_are_fenced(bootstrap: str, create_topic: CreateTopic) -> None:
+    topic = create_topic("zombies")
+    assert told([*java_command(), "ZombieProducer", bootstrap, topic]) == {
+        "sends": "InvalidProducerEpochException",
+        "commits": "ProducerFencedException",
+        "aborts": "ProducerFencedException",
+    }
+    assert read(bootstrap, topic, 3) == [b"successor"] * 3
+
+
+def test_zombies_of_franz_go_are_fenced(bootstrap: str, create_topic: CreateTopic) -> None:
+    topic = create_topic("zombies")
+    assert told([str(go_driver()), "zombies", bootstrap, topic]) == {
+        "sends": "INVALID_PRODUCER_EPOCH",
+        "commits": "PRODUCER_FENCED",
+        "aborts": "PRODUCER_FENCED",
+    }
+    assert read(bootstrap, topic, 3) == [b"successor"] * 3
