@@ -16,6 +16,7 @@ from interop.builds import java_command, zookeeper_mode_command
 from log.building import NOW_MS, PARTITION, new_log, produced, sync
 from log.cleaning import Compacted
 from old_messages import OLD_CODECS, OLD_FORMATS
+from ottla.coordinator.transaction import TransactionState
 from ottla.log.files import SystemFiles
 from ottla.log.transaction_markers import build_marker
 from ottla.records.batch import TRANSACTIONAL
@@ -190,3 +191,41 @@ def test_compacted_segments_and_their_indexes_are_read(tmp_path: Path, tool: str
     indexes = sorted([*partition.glob("*.index"), *partition.glob("*.timeindex")])
     dumped(tool, indexes, "--index-sanity-check")
     dumped(tool, indexes, "--verify-index-only")
+
+
+def _state_named(name: str) -> TransactionState:
+    (state,) = (each for each in TransactionState if each.kafka_name == name)
+    return state
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_records_of_transactions_are_decoded(tmp_path: Path, tool: str) -> None:
+    with BrokerProcess(tmp_path, {"transaction.state.log.num.partitions": "1"}) as broker:
+        topic = topic_creator(broker.bootstrap)("bought", partitions=2)
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "shop"})
+        producer.init_transactions(60)
+        for end in (producer.commit_transaction, producer.abort_transaction):
+            producer.begin_transaction()
+            for partition in range(2):
+                producer.produce(topic, b"v", partition=partition)
+            producer.flush(60)
+            end(60)
+    folder = tmp_path / "log"
+    out = dumped(tool, sorted((folder / "__transaction_state-0").glob("*.log")), "--transaction-log-decoder")
+    found = re.findall(r"key: (.+) payload: .+(?:state=|\"transactionStatus\":)(\w+)", out)
+    assert all("shop" in key for key, _ in found)
+    states = [TransactionState.EMPTY]
+    for _, name in found:  # a number since Kafka 4
+        state = TransactionState(int(name)) if name.isdigit() else _state_named(name)
+        if state is not states[-1]:  # partitions may have been added one by one
+            states.append(state)
+    assert states == [
+        TransactionState.EMPTY,
+        *(TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT),
+        *(TransactionState.ONGOING, TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT),
+    ]
+    assert topic in out
+    for partition in range(2):
+        logs = sorted((folder / f"{topic}-{partition}").glob("*.log"))
+        out = dumped(tool, logs, "--deep-iteration")
+        assert re.findall(r"endTxnMarker: (\w+) coordinatorEpoch: \d+", out) == ["COMMIT", "ABORT"]

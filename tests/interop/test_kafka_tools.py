@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,30 +13,15 @@ from compat.broker import CreateTopic, unique_name
 from compat.cases import QUICK
 from compat.clients.confluent import Confluent
 from compat.record import Record
-from interop.builds import java_command
+from interop.kafka_tool import kafka_tool
 from ottla.coordinator.state_log import partition_for
 from ottla.model.topics import OFFSETS_TOPIC
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
-def _tool(name: str, *arguments: str, stdin: str = "") -> str:
-    done = subprocess.run(
-        [*java_command(), name, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
-    assert done.returncode == 0, (
-        f"{name} {' '.join(arguments)}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-    )
-    return done.stdout
-
-
 def _topics(bootstrap: str, *arguments: str) -> str:
-    return _tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", bootstrap, *arguments)
+    return kafka_tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", bootstrap, *arguments)
 
 
 def test_topic_command_creates_describes_alters_lists_and_deletes(bootstrap: str) -> None:
@@ -72,7 +56,7 @@ def test_config_command_changes_and_describes_topics(bootstrap: str, create_topi
 
     def configs(*arguments: str) -> str:
         of_topic = ("--entity-type", "topics", "--entity-name", topic)
-        return _tool("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *of_topic, *arguments)
+        return kafka_tool("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap, *of_topic, *arguments)
 
     configs("--alter", "--add-config", "retention.ms=6000,cleanup.policy=[compact,delete]")
     described = configs("--describe")
@@ -84,7 +68,7 @@ def test_config_command_changes_and_describes_topics(bootstrap: str, create_topi
 
 
 def test_config_command_describes_the_broker(bootstrap: str) -> None:
-    described = _tool(
+    described = kafka_tool(
         "kafka.admin.ConfigCommand",
         "--bootstrap-server",
         bootstrap,
@@ -102,7 +86,7 @@ def test_offset_shell_shows_the_ends(bootstrap: str, create_topic: CreateTopic) 
 
     def offsets(at: str) -> list[str]:
         shell = "org.apache.kafka.tools.GetOffsetShell"
-        return _tool(shell, "--bootstrap-server", bootstrap, "--topic", topic, "--time", at).split()
+        return kafka_tool(shell, "--bootstrap-server", bootstrap, "--topic", topic, "--time", at).split()
 
     assert offsets("latest") == [f"{topic}:0:0", f"{topic}:1:7"]
     assert offsets("earliest") == [f"{topic}:0:0", f"{topic}:1:0"]
@@ -118,7 +102,7 @@ def test_delete_records_command_moves_the_front(
         json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]})
     )
     command = "org.apache.kafka.tools.DeleteRecordsCommand"
-    out = _tool(command, "--bootstrap-server", bootstrap, "--offset-json-file", str(request))
+    out = kafka_tool(command, "--bootstrap-server", bootstrap, "--offset-json-file", str(request))
     assert "low_watermark: 3" in out
 
 
@@ -126,7 +110,7 @@ def test_log_dirs_command_describes_the_topic(bootstrap: str, create_topic: Crea
     topic = create_topic("stored")
     Confluent().write(bootstrap, topic, 0, [Record("one", value=bytes(5000))], QUICK)
     command = "org.apache.kafka.tools.LogDirsCommand"
-    out = _tool(command, "--bootstrap-server", bootstrap, "--describe", "--topic-list", topic)
+    out = kafka_tool(command, "--bootstrap-server", bootstrap, "--describe", "--topic-list", topic)
     described = json.loads(out.splitlines()[-1])
     [partition] = [
         partition
@@ -140,7 +124,7 @@ def test_log_dirs_command_describes_the_topic(bootstrap: str, create_topic: Crea
 
 def test_verifiable_producer_sees_every_acknowledgement(bootstrap: str, create_topic: CreateTopic) -> None:
     topic = create_topic("verified")
-    out = _tool(
+    out = kafka_tool(
         "org.apache.kafka.tools.VerifiableProducer",
         *("--bootstrap-server", bootstrap, "--topic", topic, "--max-messages", "2000", "--throughput", "-1"),
     )
@@ -155,8 +139,8 @@ def test_console_producer_and_consumer_talk(bootstrap: str, create_topic: Create
     of_topic = ("--bootstrap-server", bootstrap, "--topic", topic)
     lines = "".join(f"key{i}:line {i}\n" for i in range(100))
     properties = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
-    _tool("org.apache.kafka.tools.ConsoleProducer", *of_topic, *properties, stdin=lines)
-    out = _tool(
+    kafka_tool("org.apache.kafka.tools.ConsoleProducer", *of_topic, *properties, stdin=lines)
+    out = kafka_tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *of_topic,
         *("--partition", "0", "--offset", "earliest", "--max-messages", "100"),
@@ -166,7 +150,7 @@ def test_console_producer_and_consumer_talk(bootstrap: str, create_topic: Create
 
 
 def test_api_versions_command_lists_what_the_broker_offers(bootstrap: str) -> None:
-    out = _tool("org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", bootstrap)
+    out = kafka_tool("org.apache.kafka.tools.BrokerApiVersionsCommand", "--bootstrap-server", bootstrap)
     for api in ("Produce(0)", "Fetch(1)", "ListOffsets(2)", "Metadata(3)", "ApiVersions(18)"):
         assert re.search(re.escape(api) + r": \d+ to \d+ \[usable: \d+\]", out), (
             f"{api} is not usable:\n{out}"
@@ -174,17 +158,17 @@ def test_api_versions_command_lists_what_the_broker_offers(bootstrap: str) -> No
 
 
 def test_cluster_tool_tells_the_id(bootstrap: str) -> None:
-    out = _tool("org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", bootstrap)
+    out = kafka_tool("org.apache.kafka.tools.ClusterTool", "cluster-id", "--bootstrap-server", bootstrap)
     assert re.fullmatch(r"Cluster ID: \S+\s*", out)
 
 
 def test_features_command_describes_the_cluster(bootstrap: str) -> None:
-    _tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", bootstrap, "describe")
+    kafka_tool("org.apache.kafka.tools.FeatureCommand", "--bootstrap-server", bootstrap, "describe")
 
 
 def test_config_command_changes_the_broker_and_the_cluster(bootstrap: str) -> None:
     def configs(*arguments: str) -> str:
-        return _tool(
+        return kafka_tool(
             "kafka.admin.ConfigCommand",
             "--bootstrap-server",
             bootstrap,
@@ -201,7 +185,7 @@ def test_config_command_changes_the_broker_and_the_cluster(bootstrap: str) -> No
 
 def _groups(bootstrap: str, *arguments: str) -> str:
     name = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
-    return _tool(name, "--bootstrap-server", bootstrap, *arguments)
+    return kafka_tool(name, "--bootstrap-server", bootstrap, *arguments)
 
 
 def test_group_command_lists_describes_resets_and_deletes(bootstrap: str, create_topic: CreateTopic) -> None:
@@ -209,7 +193,7 @@ def test_group_command_lists_describes_resets_and_deletes(bootstrap: str, create
     records = [Record("numbered", value=b"%d" % number) for number in range(10)]
     Confluent().write(bootstrap, topic, 1, records, QUICK)
     consumer = ("--bootstrap-server", bootstrap, "--topic", topic, "--group", group, "--from-beginning")
-    read = _tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "10")
+    read = kafka_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "10")
     assert sorted(read.split()) == sorted(str(number) for number in range(10))
 
     assert group in _groups(bootstrap, "--list")
@@ -234,10 +218,10 @@ def test_console_consumer_prints_the_records_of_groups(bootstrap: str, create_to
     topic, group = create_topic("formatted"), unique_name("group")
     Confluent().write(bootstrap, topic, 0, [Record("one", value=b"v")], QUICK)
     consumer = ("--bootstrap-server", bootstrap, "--topic", topic, "--group", group, "--from-beginning")
-    _tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "1")
+    kafka_tool("org.apache.kafka.tools.consumer.ConsoleConsumer", *consumer, "--max-messages", "1")
 
     def printed(formatter: str) -> list[dict[str, Any]]:
-        out = _tool(
+        out = kafka_tool(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *("--bootstrap-server", bootstrap, "--topic", OFFSETS_TOPIC),
             *("--partition", str(partition_for(group, 50)), "--offset", "earliest"),

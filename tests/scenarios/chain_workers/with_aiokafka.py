@@ -42,7 +42,8 @@ async def run(bootstrap: str, source: str, target: str, partitions: int) -> None
                     await producer.send(target, b"%d" % (number * 2), partition=number % partitions)
                 offsets = {place: messages[-1].offset + 1 for place, messages in polled.items()}
                 await producer.send_offsets_to_transaction(offsets, "chain")
-            print("committed", flush=True)
+            sys.stdout.write("committed\n")
+            sys.stdout.flush()
     finally:
         await consumer.stop()
         await producer.stop()

@@ -54,7 +54,8 @@ def run(bootstrap: str, consumer: Consumer, target: str, partitions: int) -> Non
                 consumer.position(consumer.assignment()), consumer.consumer_group_metadata(), _PATIENCE_S
             )
             producer.commit_transaction(_PATIENCE_S)
-            print("committed", flush=True)
+            sys.stdout.write("committed\n")
+            sys.stdout.flush()
         except KafkaException as failure:
             undo(producer, consumer, failure)
 

@@ -42,7 +42,8 @@ def run(bootstrap: str, source: str, target: str, partitions: int) -> None:
                 producer.send(target, b"%d" % (number * 2), partition=number % partitions)
             producer.send_offsets_to_transaction(positions(consumer), consumer.group_metadata())
             producer.commit_transaction()
-            print("committed", flush=True)
+            sys.stdout.write("committed\n")
+            sys.stdout.flush()
     finally:
         producer.close(timeout=0)
         consumer.close(autocommit=False)
