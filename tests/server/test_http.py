@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from calls import append, batch_of, create_topic, produce_request
+from calls import append, at, batch_of, commit_request, create_topic, fetch, produce_request
 from in_process import InProcessBroker, running_broker
 from ottla.model.limits import HTTP_CONNECTIONS_MAX, HTTP_REQUEST_BYTES_MAX
+from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from wire import WireClient
 
 DEADLINE_SECONDS = 30
@@ -74,7 +75,26 @@ def test_metrics_count_what_clients_did(broker: InProcessBroker) -> None:
     assert values['kafka_network_requestmetrics_requests_total{request="Produce"}'] == 2
     assert values["kafka_server_replicamanager_partitioncount"] == 1
     assert values["kafka_brokers"] == 1
+    assert values[f'kafka_server_brokertopicmetrics_messagesin_total{{topic="{topic}"}}'] == 2
+    assert values[f'kafka_server_brokertopicmetrics_bytesin_total{{topic="{topic}"}}'] > 120
+    assert values[f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'] == 0
     assert values["ottla_log_sync_round_seconds_count"] >= 1
+
+
+def test_metrics_tell_how_far_groups_are(broker: InProcessBroker) -> None:
+    group = 'a "quoted" group'
+    with WireClient(broker.bootstrap) as client:
+        topic = create_topic(client)
+        append(client, topic, b"one", b"two", b"three")
+        fetch(client, topic, at(0))
+        client.call(FindCoordinatorRequest(coordinator_keys=[group]), 4)
+        assert client.call(commit_request(group, topic, 1), 9).topics[0].partitions[0].error_code == 0
+    values = samples(get(broker, "/metrics")[1])
+    labels = f'{{consumergroup="a \\"quoted\\" group",topic="{topic}",partition="0"}}'
+    assert values[f"kafka_consumergroup_current_offset{labels}"] == 1
+    assert values[f"kafka_consumergroup_lag{labels}"] == 2
+    assert values['kafka_consumergroup_members{consumergroup="a \\"quoted\\" group"}'] == 0
+    assert values[f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'] > 60
 
 
 def test_every_family_is_declared_once_and_its_samples_stand_together(broker: InProcessBroker) -> None:

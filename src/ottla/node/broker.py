@@ -298,7 +298,13 @@ class Broker:
         config, name = self.settings.config, "ottla.http.port"
         host, port = config.text("ottla.http.host"), config.integer(name)
         watching = Watching(
-            self.health, self.metrics, self._controller, self.partitions, self._directories, self._files
+            self.health,
+            self.metrics,
+            self._controller,
+            self.partitions,
+            self._directories,
+            self._files,
+            self._services.groups,
         )
         if port < 0:
             return

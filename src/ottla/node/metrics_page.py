@@ -19,8 +19,10 @@ from ottla.controller.cluster import NO_LEADER, PartitionImage
 from ottla.controller.controller import Controller
 from ottla.model.health import Health
 from ottla.model.metrics import HISTOGRAM_BUCKETS, Registry
+from ottla.node.group_metrics import escaped, group_pieces
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
+from ottla.server.group_service import GroupService
 
 _PARTITIONS_PER_PIECE = 32
 _QUANTILES = (0.5, 0.95, 0.99)
@@ -64,17 +66,29 @@ _TOPIC_FAMILIES = (
     ),
 )
 
+_TRAFFIC = (
+    ("messagesin", "Records appended since the start."),
+    ("bytesin", "Bytes appended since the start."),
+    ("bytesout", "Bytes given to fetches since the start."),
+)
+
 Labels = dict[str, str]
 
 
 class MetricsPage:
     def __init__(
-        self, registry: Registry, health: Health, controller: Controller, partitions: Partitions
+        self,
+        registry: Registry,
+        health: Health,
+        controller: Controller,
+        partitions: Partitions,
+        groups: GroupService,
     ) -> None:
         self._registry = registry
         self._health = health
         self._controller = controller
         self._partitions = partitions
+        self._groups = groups
 
     def pieces(self) -> Iterator[str]:
         yield self._cluster()
@@ -83,6 +97,7 @@ class MetricsPage:
         yield self._own()
         yield _process()
         yield from self._topics()
+        yield from group_pieces(self._groups, self._partitions)
 
     # -- cluster and broker ----------------------------------------------------------------------------------
 
@@ -207,6 +222,7 @@ class MetricsPage:
             "Partitions of the topic.",
             [({"topic": topic.name}, len(topic.partitions)) for topic in image.topics.values()],
         )
+        yield from self._traffic()
         for family in _TOPIC_FAMILIES:
             yield f"# HELP {family.name} {family.text}\n# TYPE {family.name} gauge\n"
             names = iter(
@@ -218,6 +234,20 @@ class MetricsPage:
             )
             while part := list(islice(names, _PARTITIONS_PER_PIECE)):
                 yield "".join(self._sample(family, topic, index) for topic, index in part)
+
+    def _traffic(self) -> Iterator[str]:
+        """By topic, over those of its partitions that this broker leads."""
+        sums: dict[str, list[int]] = {}
+        for number, partition in enumerate(self._partitions):
+            counts = sums.setdefault(partition.topic, [0, 0, 0])
+            counts[0] += partition.records_in
+            counts[1] += partition.bytes_in
+            counts[2] += partition.bytes_out
+            if number % _PARTITIONS_PER_PIECE == 0:
+                yield ""
+        for at, (name, text) in enumerate(_TRAFFIC):
+            samples = [({"topic": topic}, counts[at]) for topic, counts in sums.items()]
+            yield _family(f"kafka_server_brokertopicmetrics_{name}_total", "counter", text, samples)
 
     def _sample(self, family: _TopicFamily, topic: str, index: int) -> str:
         image = self._controller.image.topics.get(topic)
@@ -242,13 +272,9 @@ def _gauge(name: str, text: str, value: float) -> str:
 def _family(name: str, kind: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
     lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
     for labels, value in samples:
-        inner = ",".join(f'{label}="{_escaped(content)}"' for label, content in labels.items())
+        inner = ",".join(f'{label}="{escaped(content)}"' for label, content in labels.items())
         lines.append(f"{name}{{{inner}}} {value}" if inner else f"{name} {value}")
     return "\n".join(lines) + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _histogram(name: str, text: str, buckets: list[int], sum_us: int) -> str:

@@ -17,6 +17,7 @@ from ottla.model.limits import DISK_USABLE_BYTES_LOW
 from ottla.model.metrics import Registry
 from ottla.node.metrics_page import MetricsPage
 from ottla.replica.partitions import Partitions
+from ottla.server.group_service import GroupService
 from ottla.server.http.application import Page, Pages
 
 _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,12 +34,13 @@ class Watching:
         partitions: Partitions,
         directories: LogDirectories,
         files: Files,
+        groups: GroupService,
     ) -> None:
         self._health = health
         self._partitions = partitions
         self._directories = directories
         self._files = files
-        self._metrics_page = MetricsPage(metrics, health, controller, partitions)
+        self._metrics_page = MetricsPage(metrics, health, controller, partitions, groups)
         health.add("partitions", self._offline_partitions)
         health.add("directories", self._failed_directories)
         health.add("disk", self._full_disks)

@@ -41,8 +41,9 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 
 class Partition:
     __slots__ = (
-        "_high_watermark", "_signal", "config", "in_sync_count", "index", "leader_epoch", "log",
-        "replica_count", "rules", "storage_error", "topic", "topic_id", "unavailable",
+        "_high_watermark", "_signal", "bytes_in", "bytes_out", "config", "in_sync_count", "index",
+        "leader_epoch", "log", "records_in", "replica_count", "rules", "storage_error", "topic", "topic_id",
+        "unavailable",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,8 @@ class Partition:
         self.storage_error: str | None = None  # what its files failed with last
         # Once the topic is gone or its files failed: what parked requests that still hold us are answered.
         self.unavailable: Refused | None = None
+        self.records_in = self.bytes_in = 0  # appended since the start
+        self.bytes_out = 0  # given to fetches since the start
         self._signal = signal  # tells whoever waits what happened here
         self._high_watermark = log.log_start_offset
         self.set_config(log.config)
@@ -115,6 +118,9 @@ class Partition:
     def append(self, batches: Sequence[CheckedBatch], now_ms: int) -> AppendResult:
         """Appends as leader; the batches have passed the topic's rules and the producers' sequences."""
         result = self.log.append(batches, self.leader_epoch, now_ms)
+        self.records_in += result.last_offset - result.first_offset + 1
+        for batch in batches:
+            self.bytes_in += len(batch.body)
         self._signal(self, Event.LOG_END)
         if not self.log.durable:
             self.advance()

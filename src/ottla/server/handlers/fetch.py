@@ -300,6 +300,7 @@ def _answer(
         partitions.append(told)
         if isinstance(told.records, FileRange):
             fetching.told_with_data(followed)
+            _count(followed, told.records.size, services)
     leaders = {told.current_leader.leader_id for told in reading.told} if reading.failed else ()
     brokers = services.brokers(exchange.connection.listener) if leaders else ()
     response = FetchResponse(
@@ -310,6 +311,14 @@ def _answer(
         [NodeEndpoint(*broker) for broker in brokers if broker[0] in leaders],
     )
     exchange.answer(response, throttle_ms)
+
+
+def _count(followed: Followed, size: int, services: Services) -> None:
+    topic = followed.topic
+    find = services.partitions.named if isinstance(topic, str) else services.partitions.with_id
+    partition = find(topic, followed.index)  # type: ignore[arg-type]  # the one for its kind of key
+    if partition is not None:
+        partition.bytes_out += size
 
 
 def _topic_response(topic: TopicKey) -> FetchableTopicResponse:

@@ -1,0 +1,69 @@
+"""Consumer groups in Prometheus' text format, under kafka_exporter's names: how far they are, how far behind.
+
+In pieces of a few dozen offsets, as the rest of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from ottla.coordinator.offsets import Place
+from ottla.replica.partition import Partition
+from ottla.replica.partitions import Partitions
+from ottla.server.group_service import GroupService
+
+_OFFSETS_PER_PIECE = 32
+
+
+class _Family(NamedTuple):
+    name: str
+    text: str
+    value: Callable[[int, Partition | None], int | None]  # of a committed offset; None: not known
+
+
+_FAMILIES = (
+    _Family("kafka_consumergroup_current_offset", "The offset a group has committed.", lambda at, _: at),
+    _Family(
+        "kafka_consumergroup_lag",
+        "Records between what a group has committed and what it could read.",
+        lambda at, partition: max(0, partition.high_watermark - at) if partition is not None else None,
+    ),
+)
+
+
+def group_pieces(groups: GroupService, partitions: Partitions) -> Iterator[str]:
+    machines = [partition.machine for partition in groups.loaded_partitions()]
+    yield "# HELP kafka_consumergroup_members Members of a group.\n# TYPE kafka_consumergroup_members gauge\n"
+    members = [(name, len(group.members)) for machine in machines for name, group in machine.groups.items()]
+    for first in range(0, len(members), _OFFSETS_PER_PIECE):
+        yield "".join(
+            f'kafka_consumergroup_members{{consumergroup="{escaped(name)}"}} {count}\n'
+            for name, count in members[first : first + _OFFSETS_PER_PIECE]
+        )
+    for family in _FAMILIES:
+        yield f"# HELP {family.name} {family.text}\n# TYPE {family.name} gauge\n"
+        places = (
+            (machine.offsets.get(place), place)
+            for machine in machines
+            for name in list(machine.offsets.groups())
+            for place in machine.offsets.places(name)
+        )
+        while part := list(islice(places, _OFFSETS_PER_PIECE)):
+            yield "".join(
+                _sample(family, place, value.offset, partitions) for value, place in part if value is not None
+            )
+
+
+def _sample(family: _Family, place: Place, offset: int, partitions: Partitions) -> str:
+    value = family.value(offset, partitions.named(place.topic, place.partition))
+    if value is None:
+        return ""
+    labels = f'consumergroup="{escaped(place.group_id)}",topic="{place.topic}",partition="{place.partition}"'
+    return f"{family.name}{{{labels}}} {value}\n"
+
+
+def escaped(text: str) -> str:
+    """As a label's value."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
