@@ -46,3 +46,17 @@ def test_what_was_cut_off_in_the_meantime_is_no_damage(tmp_path: Path) -> None:
     log.truncate_to(5, 0)
     assert not scrub.is_of(log.segments)
     directory.abandon()
+
+
+def test_what_was_renamed_in_the_meantime_is_no_damage(tmp_path: Path) -> None:
+    directory, log = new_log(SystemFiles(), str(tmp_path / "disk"), config())
+    append(log, [b"v"])
+    (segment,) = log.segments
+    scrub = SegmentScrub(SystemFiles(), segment)
+    assert scrub.is_of(log.segments)
+    renamed = Path(segment.log.path).rename(segment.log.path + ".swap")
+    with pytest.raises(FileNotFoundError):
+        scrub.read_piece()
+    segment.log.path = str(renamed)
+    assert not scrub.is_of(log.segments)
+    directory.abandon()

@@ -23,12 +23,13 @@ _EPOCH_MAX = 2**31 - 1
 class SegmentScrub:
     """One segment up to where it ended when this was made."""
 
-    __slots__ = ("_end", "_end_offset", "_files", "_handle", "_next_offset", "_position", "segment")
+    __slots__ = ("_end", "_end_offset", "_files", "_handle", "_next_offset", "_path", "_position", "segment")
 
     def __init__(self, files: Files, segment: Segment) -> None:
         self.segment = segment
         self._files = files
         self._handle: FileHandle | None = None  # of its own: the pool's belong to the owner thread
+        self._path = segment.log.path
         self._position = 0
         self._end = segment.size
         self._next_offset = segment.base_offset
@@ -39,20 +40,22 @@ class SegmentScrub:
         return self._position >= self._end
 
     def is_of(self, segments: Sequence[Segment]) -> bool:
-        """Whether what was read is still in the log."""
-        return any(each is self.segment and each.size >= self._end for each in segments)
+        """Whether what was read is still in the log, under the same name (the cleaner renames)."""
+        return any(
+            each is self.segment and each.log.path == self._path and each.size >= self._end
+            for each in segments
+        )
 
     def read_piece(self) -> int:
         """In a worker: check the next batches; how many bytes were read. CorruptData, OSError: damage."""
-        handle = self._handle = self._handle or self._files.open(self.segment.log.path, writable=False)
+        handle = self._handle = self._handle or self._files.open(self._path, writable=False)
         data = handle.pread(min(PIECE_BYTES, self._end - self._position), self._position)
         header = header_at(data)
         if header is not None and header.size > len(data):  # larger than a piece
             data = handle.pread(min(header.size, self._end - self._position), self._position)
         if self._advance(data) == 0:
             raise CorruptData(
-                f"{self.segment.log.path} is damaged at position {self._position}, from offset "
-                f"{self._next_offset} on"
+                f"{self._path} is damaged at position {self._position}, from offset {self._next_offset} on"
             )
         return len(data)
 
