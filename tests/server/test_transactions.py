@@ -8,16 +8,11 @@ from pathlib import Path
 import pytest
 
 from calls import (
-    at,
     batch_of,
-    batches_in,
     create_topic,
     describe_topic,
     end_offset,
-    fetch_request,
     produce,
-    produce_request,
-    told,
     unique_name,
     values_from,
 )
@@ -31,18 +26,15 @@ from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
-from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
-from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
-from ottla.protocol.messages.fetch import PartitionData
+from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
-from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from ottla.protocol.messages.produce import PartitionProduceResponse
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -53,87 +45,8 @@ from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from ottla.records.batch import TRANSACTIONAL, read_header
-from ottla.records.content import records_of
+from transaction_calls import NEW_END, NEW_PRODUCE, OLD_PRODUCE, Producer, committed
 from wire import WireClient
-
-OLD_PRODUCE, NEW_PRODUCE = 11, 12
-OLD_END, NEW_END = 4, 5
-
-
-class Producer:
-    """A transactional producer as its client library would be."""
-
-    def __init__(self, client: WireClient, transactional_id: str | None = None, **init: bool) -> None:
-        self.client = client
-        self.name = transactional_id or unique_name("id")
-        client.call(FindCoordinatorRequest(key_type=1, coordinator_keys=[self.name]), 4)
-        begun = self.init(**init)
-        assert begun.error_code == ErrorCode.NONE, begun
-        self.id, self.epoch = begun.producer_id, begun.producer_epoch
-        self.ongoing = (begun.ongoing_txn_producer_id, begun.ongoing_txn_producer_epoch)
-        self.sequences: dict[tuple[str, int], int] = {}
-
-    def init(self, version: int = 6, timeout_ms: int = 60_000, **init: bool) -> InitProducerIdResponse:
-        request = InitProducerIdRequest(self.name, timeout_ms, **init)
-        answer = self.client.call(request, version)
-        assert isinstance(answer, InitProducerIdResponse)
-        return answer
-
-    def add(self, topic: str, *partitions: int, version: int = 3) -> ErrorCode:
-        topics = [AddPartitionsToTxnTopic(topic, partitions)]
-        request = AddPartitionsToTxnRequest((), self.name, self.id, self.epoch, topics)
-        answer = self.client.call(request, version)
-        (code,) = {
-            ErrorCode(each.partition_error_code)
-            for each in answer.results_by_topic_v3_and_below[0].results_by_partition
-        }
-        return code
-
-    def batch(self, topic: str, value: bytes, partition: int = 0) -> bytes:
-        sequence = self.sequences.get((topic, partition), 0)
-        self.sequences[topic, partition] = sequence + 1
-        return batch_of(value, producer=(self.id, self.epoch), sequence=sequence, flags=TRANSACTIONAL)
-
-    def send(
-        self, topic: str, value: bytes, partition: int = 0, version: int = NEW_PRODUCE
-    ) -> PartitionProduceResponse:
-        request = produce_request(topic, self.batch(topic, value, partition), partition=partition)
-        request.transactional_id = self.name  # type: ignore[misc]
-        (answer,) = self.client.call(request, version).responses[0].partition_responses
-        assert isinstance(answer, PartitionProduceResponse)
-        return answer
-
-    def end(self, is_commit: bool = True, version: int = NEW_END) -> EndTxnResponse:
-        answer = self.client.call(EndTxnRequest(self.name, self.id, self.epoch, is_commit), version)
-        assert isinstance(answer, EndTxnResponse)
-        if answer.error_code == ErrorCode.NONE and version >= NEW_END:
-            self.id, self.epoch = answer.producer_id, answer.producer_epoch
-            self.sequences.clear()
-        return answer
-
-    def described(self) -> TransactionState:
-        answer = self.client.call(DescribeTransactionsRequest([self.name]), 0)
-        (state,) = answer.transaction_states
-        assert isinstance(state, TransactionState)
-        return state
-
-
-def committed(client: WireClient, topic: str, offset: int = 0) -> tuple[list[bytes | None], PartitionData]:
-    """What a read_committed consumer keeps, and the answer itself."""
-    (data,) = told(client.call(fetch_request(topic, at(offset), isolation_level=1), 12).responses)
-    aborted = sorted(data.aborted_transactions or (), key=lambda each: each.first_offset)
-    aborting: set[int] = set()
-    values: list[bytes | None] = []
-    for batch in batches_in(data):
-        header = read_header(batch)
-        while aborted and aborted[0].first_offset <= header.last_offset:
-            aborting.add(aborted.pop(0).producer_id)
-        if header.is_control:
-            aborting.discard(header.producer_id)
-        elif header.producer_id not in aborting:
-            values += [record.value for record in records_of(batch)]
-    return values, data
 
 
 @pytest.fixture
@@ -168,11 +81,7 @@ def test_a_new_client_just_writes_and_each_transaction_has_its_epoch(client: Wir
 
 def test_requests_behind_the_first_of_a_partition_keep_their_order(client: WireClient, topic: str) -> None:
     producer = Producer(client)
-    requests = []
-    for number in range(5):
-        request = produce_request(topic, producer.batch(topic, b"%d" % number))
-        request.transactional_id = producer.name  # type: ignore[misc]
-        requests.append(request)
+    requests = [producer.produce_request(topic, b"%d" % number) for number in range(5)]
     for request in requests:
         client.send(request, NEW_PRODUCE)
     for number in range(len(requests)):
@@ -197,8 +106,7 @@ def test_a_partition_that_was_not_added_is_not_written_to(
 def test_a_delayed_write_of_an_ended_transaction_is_refused(client: WireClient, topic: str) -> None:
     producer = Producer(client)
     producer.send(topic, b"first")
-    late = produce_request(topic, producer.batch(topic, b"late"))
-    late.transactional_id = producer.name  # type: ignore[misc]
+    late = producer.produce_request(topic, b"late")
     producer.end()
     producer.send(topic, b"second")
     (answer,) = client.call(late, NEW_PRODUCE).responses[0].partition_responses
