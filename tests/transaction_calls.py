@@ -83,9 +83,9 @@ class Producer:
         return state
 
 
-def committed(client: WireClient, topic: str, offset: int = 0) -> tuple[list[bytes | None], PartitionData]:
+def committed(client: WireClient, topic: str, partition: int = 0) -> tuple[list[bytes | None], PartitionData]:
     """What a read_committed consumer keeps, and the answer itself."""
-    (data,) = told(client.call(fetch_request(topic, at(offset), isolation_level=1), 12).responses)
+    (data,) = told(client.call(fetch_request(topic, at(0, partition), isolation_level=1), 12).responses)
     aborted = sorted(data.aborted_transactions or (), key=lambda each: each.first_offset)
     aborting: set[int] = set()
     values: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""What a transaction costs does not grow with its partitions: the disk is waited for a fixed number of times."""
+"""A transaction waits for the disk a fixed number of times, however many partitions it has."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from ottla.protocol.messages.add_partitions_to_txn import (
 )
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
-from ottla.protocol.messages.end_txn import EndTxnRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.offset_fetch import (
@@ -45,7 +44,7 @@ from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
-from transaction_calls import NEW_END, NEW_PRODUCE, OLD_PRODUCE, Producer, committed
+from transaction_calls import NEW_PRODUCE, OLD_PRODUCE, Producer, committed
 from wire import WireClient
 
 
@@ -101,33 +100,6 @@ def test_a_partition_that_was_not_added_is_not_written_to(
     assert producer.add(topic, 1) is ErrorCode.NONE
     assert producer.send(topic, b"v", version=version).error_code == code
     assert end_offset(client, topic) == 0
-
-
-def test_a_delayed_write_of_an_ended_transaction_is_refused(client: WireClient, topic: str) -> None:
-    producer = Producer(client)
-    producer.send(topic, b"first")
-    late = producer.produce_request(topic, b"late")
-    producer.end()
-    producer.send(topic, b"second")
-    (answer,) = client.call(late, NEW_PRODUCE).responses[0].partition_responses
-    assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
-    producer.end()
-    assert committed(client, topic)[0] == [b"first", b"second"]
-
-
-def test_a_delayed_end_of_an_ended_transaction_changes_nothing(client: WireClient, topic: str) -> None:
-    producer = Producer(client)
-    producer.send(topic, b"first")
-    late = EndTxnRequest(producer.name, producer.id, producer.epoch, committed=False)
-    repeated = EndTxnRequest(producer.name, producer.id, producer.epoch, committed=True)
-    producer.end()
-    again = client.call(repeated, NEW_END)
-    assert (again.error_code, again.producer_epoch) == (ErrorCode.NONE, producer.epoch)
-    producer.send(topic, b"second")
-    for request in (late, repeated):
-        assert client.call(request, NEW_END).error_code == ErrorCode.PRODUCER_FENCED
-    assert producer.end().error_code == ErrorCode.NONE
-    assert committed(client, topic)[0] == [b"first", b"second"]
 
 
 def test_a_new_producer_fences_the_old_one_and_aborts_its_transaction(client: WireClient, topic: str) -> None:
