@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ _START_SECONDS_MAX = 180
 
 
 @contextmanager
-def apache_kafka(folder: Path) -> Iterator[str]:
+def apache_kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """Its host:port, for as long as it runs."""
     port, raft_port = _free_port(), _free_port()
     properties = folder / "server.properties"
@@ -36,6 +36,7 @@ offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 """
+        + "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
     )
     cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
     subprocess.run(

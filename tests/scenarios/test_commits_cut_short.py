@@ -111,7 +111,7 @@ def cut_commits_short(rounds: int, seed: int) -> list[str]:
         for number in range(1, rounds + 1):
             ledger.write(number)
             ledger.ask_to_commit()
-            time.sleep(rng.uniform(0, 0.03))
+            time.sleep(rng.uniform(0, 0.006))
             broker.kill()
             broker.start()
             ledger.connect(broker.bootstrap)

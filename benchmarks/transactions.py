@@ -1,0 +1,118 @@
+"""What transactions cost: records per second, and how long a commit takes, by size and number of partitions.
+
+    python benchmarks/transactions.py [--seconds 3] [--runs 5] [--other host:port]
+
+The client is librdkafka, one producer at a time. A transaction's records are written and acknowledged first;
+then the commit alone is timed. With `--other` another broker, such as Apache Kafka, is measured in the same
+run, turn by turn, and a line of ratios follows each pair. Ours has every commit on the
+disk before it answers; Apache Kafka leaves that to the operating system unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.testing import BrokerProcess
+
+RECORDS = (1, 100, 10_000)
+PARTITIONS = (1, 10)
+VALUE = b"v" * 100
+TIMEOUT_S = 60
+
+
+class Figures(NamedTuple):
+    records_per_second: float
+    whole_p50_ms: float  # from its beginning to the end of its commit
+    commit_p50_ms: float
+    commit_p99_ms: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
+    parser.add_argument("--runs", type=int, default=5, help="of which the median is shown")
+    parser.add_argument("--other", metavar="HOST:PORT")
+    options = parser.parse_args()
+    with BrokerProcess() as broker:
+        addresses = [broker.bootstrap, *([options.other] if options.other else [])]
+        for address in addresses:
+            create_topics(address)
+            measure(address, records=100, partitions=10, seconds=options.seconds)  # warm-up
+        print(f"{'transactions of':<30}{'records/s':>12}{'p50':>12}{'commit p50':>12}{'p99':>12}")
+        for partitions in PARTITIONS:
+            for records in RECORDS:
+                compare(addresses, records, partitions, options)
+
+
+def compare(addresses: list[str], records: int, partitions: int, options: argparse.Namespace) -> None:
+    runs: dict[str, list[Figures]] = {address: [] for address in addresses}
+    for _ in range(options.runs):
+        for address in addresses:
+            runs[address].append(measure(address, records, partitions, options.seconds))
+    medians = [Figures(*map(statistics.median, zip(*runs[address], strict=True))) for address in addresses]
+    for name, median in zip(("ottla", "other"), medians, strict=False):
+        show(f"{records:,} over {partitions}  {name}", median, "ms")
+    if options.other:
+        show("  ours / theirs", Figures(*(ours / theirs for ours, theirs in zip(*medians, strict=True))), "")
+
+
+def show(what: str, figures: Figures, unit: str) -> None:
+    throughput, *times_ms = figures
+    digits = 0 if unit else 2
+    columns = "".join(f"{time_ms:>9.2f} {unit:<2}" for time_ms in times_ms)
+    print(f"{what:<30}{throughput:>12,.{digits}f}{columns}")
+
+
+def topic_name(partitions: int) -> str:
+    return f"transactions-bench-{partitions}"
+
+
+def create_topics(address: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    topics = [NewTopic(topic_name(partitions), partitions, 1) for partitions in PARTITIONS]
+    for created in admin.create_topics(topics).values():
+        created.result(TIMEOUT_S)
+
+
+def measure(address: str, records: int, partitions: int, seconds: float) -> Figures:
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "transactional.id": "bench",
+            "linger.ms": 0 if records == 1 else 5,
+            "queue.buffering.max.messages": 2 * max(RECORDS),
+        }
+    )
+    producer.init_transactions(TIMEOUT_S)
+    topic = topic_name(partitions)
+    whole_ms: list[float] = []
+    commits_ms: list[float] = []
+    started = ended = time.perf_counter()
+    while ended - started < seconds or not commits_ms:
+        began = ended
+        producer.begin_transaction()
+        for number in range(records):
+            producer.produce(topic, VALUE, partition=number % partitions)
+        assert producer.flush(TIMEOUT_S) == 0
+        asked = time.perf_counter()
+        producer.commit_transaction(TIMEOUT_S)
+        ended = time.perf_counter()
+        commits_ms.append((ended - asked) * 1000)
+        whole_ms.append((ended - began) * 1000)
+    commits_ms.sort()
+    return Figures(
+        records_per_second=records * len(commits_ms) / (ended - started),
+        whole_p50_ms=statistics.median(whole_ms),
+        commit_p50_ms=statistics.median(commits_ms),
+        commit_p99_ms=commits_ms[min(len(commits_ms) - 1, len(commits_ms) * 99 // 100)],
+    )
+
+
+if __name__ == "__main__":
+    main()
