@@ -50,10 +50,11 @@ class ZooKeeperPort:
 
 
 def _socket_options(config: ZooKeeperConfig) -> SocketOptions:
-    per_address_max = config.connections_per_address_max or CONNECTIONS_MAX
+    connections_max = config.connections_max or CONNECTIONS_MAX
+    per_address_max = config.connections_per_address_max or connections_max
     return SocketOptions(
         request_bytes_max=config.request_bytes_max,
-        connections_max=config.connections_max or CONNECTIONS_MAX,
+        connections_max=connections_max,
         connections_per_address_max=lambda _: per_address_max,
         connections_max_setting="maxCnxns",
         connections_per_address_max_setting="maxClientCnxns",
