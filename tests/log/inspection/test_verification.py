@@ -88,6 +88,21 @@ def test_the_end_of_an_older_segment_is_a_middle(partition: str) -> None:
     assert FindingKind.CORRUPT_MIDDLE in {finding.kind for finding in findings(partition)}
 
 
+def test_a_lost_segment_is_found(partition: str) -> None:
+    _, lost, after = segment_paths(partition)[:3]
+    os.remove(lost)
+    (finding,) = [each for each in findings(partition) if each.kind is FindingKind.MISSING_RECORDS]
+    assert (finding.path, finding.offset) == (after, int(Path(lost).stem))
+    assert f"offsets {int(Path(lost).stem)} to {int(Path(after).stem) - 1} are missing" in finding.problem
+
+
+def test_a_compacted_log_may_have_gaps_between_segments(partition: str) -> None:
+    os.remove(segment_paths(partition)[1])
+    cleaned = checkpoints.encode_offsets({PARTITION: 8})
+    Path(os.path.dirname(partition), checkpoints.CLEANER_OFFSETS).write_bytes(cleaned)
+    assert FindingKind.MISSING_RECORDS not in {each.kind for each in findings(partition)}
+
+
 def test_the_next_batch_is_found_although_a_length_is_destroyed(tmp_path: Path) -> None:
     batches = [build_batch([Record(at, NOW_MS, None, b"x" * 50)], base_offset=at) for at in range(3)]
     damaged = bytearray(batches[0])

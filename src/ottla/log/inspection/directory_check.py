@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ottla.log import checkpoints, directory_properties, file_names
 from ottla.log.directory import LOCK
@@ -54,12 +55,37 @@ def check_directory(
         found = check_partition(files, directory, is_running=is_running, look_inside=look_inside, pace=pace)
         report.partitions[partition] = found
         report.findings += found.findings
+    if not is_running:
+        for partition in report.partitions.keys() - _compacted(files, path):
+            report.findings += _check_nothing_is_missing(report.partitions[partition])
     for name in OFFSET_CHECKPOINTS:
         report.findings += check_offset_checkpoint(
             files, os.path.join(path, name), report.partitions, is_running=is_running
         )
     report.findings += _check_properties(files, os.path.join(path, directory_properties.FILE_NAME))
     return report
+
+
+def _compacted(files: Files, path: str) -> set[TopicPartition]:
+    """Partitions whose segments may have lost records at their ends, as compaction does."""
+    checkpoint = os.path.join(path, checkpoints.CLEANER_OFFSETS)
+    if not files.exists(checkpoint):
+        return set()
+    try:
+        return set(checkpoints.decode_offsets(files.read_all(checkpoint)))
+    except CorruptData:
+        return set(partition_names(files, path))  # any of them
+
+
+def _check_nothing_is_missing(report: PartitionReport) -> Iterator[Finding]:
+    """Between segments: a file that is gone leaves no other trace, since starts trust what was synced.
+
+    Behind a segment that has gaps itself nothing is said: a first compaction may have been interrupted.
+    """
+    for before, after in pairwise(report.segments):
+        if before.is_dense and before.end_offset < after.base_offset:
+            problem = f"offsets {before.end_offset} to {after.base_offset - 1} are missing before it"
+            yield Finding(FindingKind.MISSING_RECORDS, after.path, problem, 0, before.end_offset)
 
 
 def check_offset_checkpoint(

@@ -9,6 +9,7 @@ from enum import StrEnum
 class FindingKind(StrEnum):
     TORN_TAIL = "torn tail"  # nothing whole follows it in the log
     CORRUPT_MIDDLE = "corrupt middle"  # whole batches follow it
+    MISSING_RECORDS = "missing records"  # a segment does not begin where the one before it ends
     BROKEN_RECORDS = "broken records"  # the checksum is right, the records are not
     INDEX = "index"
     TXN_INDEX = "transaction index"
@@ -25,6 +26,9 @@ _CURES = {
     FindingKind.CORRUPT_MIDDLE: (
         "restore the file from a backup or a replica; `ottla log repair` with --drop-corrupt or --cut-at "
         "gives the damaged part up"
+    ),
+    FindingKind.MISSING_RECORDS: (
+        "restore the lost file from a backup or a replica; consumers pass over these offsets without a word"
     ),
     FindingKind.BROKEN_RECORDS: "its producer sent it so; consumers have to skip these offsets",
     FindingKind.INDEX: "`ottla log repair` rebuilds it from the log",

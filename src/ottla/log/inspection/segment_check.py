@@ -36,6 +36,11 @@ class SegmentReport:
     damage: list[BrokenBytes] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether every offset from its first on has a record, as long as nothing was compacted or lost."""
+        return self.record_count > 0 and self.record_count == self.end_offset - self.base_offset
+
 
 def check_segment(
     files: Files,
