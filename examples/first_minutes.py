@@ -12,7 +12,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.testing import BrokerProcess
@@ -25,6 +26,9 @@ HOME = Path(".demo")
 TOPIC = "orders"
 PARTITIONS = 3
 RECORDS = 100_000
+INVOICES = "invoices"
+ORDERS_PER_TRANSACTION = 10_000
+KILLED_DURING_TRANSACTION = 4  # the broker, that is
 CUSTOMERS = ("Ada", "Grace", "Edsger", "Barbara", "Donald")
 
 
@@ -42,13 +46,17 @@ def main() -> None:
         broker.start()
         step(f"recovered after {time.perf_counter() - began:.2f} s; every acknowledged record is there:")
         consume(broker.bootstrap)
+        bill(broker)
+        check_invoices(broker.bootstrap)
     step("stopped cleanly. Run your own with: .venv/bin/ottla up")
 
 
 def create_topic(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(10)
-    step(f"topic {TOPIC!r} with {PARTITIONS} partitions")
+    topics = [NewTopic(name, num_partitions=PARTITIONS) for name in (TOPIC, INVOICES)]
+    for created in admin.create_topics(topics).values():
+        created.result(10)
+    step(f"topics {TOPIC!r} and {INVOICES!r} with {PARTITIONS} partitions each")
 
 
 def produce(bootstrap: str) -> None:
@@ -101,6 +109,62 @@ def consume(bootstrap: str) -> None:
     for customer in CUSTOMERS:
         print(f"    {customer:<10} {orders[customer]:>8,} {cents[customer] / 100:>14,.2f}")
     print()
+
+
+def bill(broker: BrokerProcess) -> None:
+    """A group reads orders and writes invoices, exactly once: both are committed in one transaction."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "billing",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([TOPIC])
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "transactional.id": "billing",
+            "linger.ms": 5,
+            "metadata.recovery.strategy": "none",  # librdkafka 2.16 can hang when its only broker was away
+        }
+    )
+    producer.init_transactions(30)
+    billed = transactions = 0
+    while billed < RECORDS:
+        orders = [message for message in consumer.consume(ORDERS_PER_TRANSACTION, 1) if not message.error()]
+        if not orders:
+            continue
+        producer.begin_transaction()
+        for message in orders:
+            order = json.loads(message.value())
+            producer.produce(INVOICES, f"{order['order']}: {order['cents'] / 100:.2f}", message.key())
+        if transactions == KILLED_DURING_TRANSACTION:
+            broker.kill()
+            broker.start()
+        offsets = consumer.position(consumer.assignment())
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 30)
+        producer.commit_transaction(30)
+        billed += len(orders)
+        transactions += 1
+    consumer.close()
+    step(
+        f"group 'billing' wrote {billed:,} invoices in {transactions} transactions; a kill -9 hit one of them"
+    )
+
+
+def check_invoices(bootstrap: str) -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "check", "isolation.level": "read_committed"}
+    )
+    consumer.assign([ConfluentPartition(INVOICES, index, 0) for index in range(PARTITIONS)])
+    seen: Counter[bytes] = Counter()
+    while sum(seen.values()) < RECORDS:
+        seen.update(message.value() for message in consumer.consume(10_000, 1) if not message.error())
+    consumer.close()
+    assert set(seen.values()) == {1}, "an invoice was written twice"
+    step(f"read_committed finds {len(seen):,} invoices, each exactly once")
 
 
 def step(text: str) -> None:
