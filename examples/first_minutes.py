@@ -29,6 +29,7 @@ RECORDS = 100_000
 INVOICES = "invoices"
 ORDERS_PER_TRANSACTION = 10_000
 KILLED_DURING_TRANSACTION = 4  # the broker, that is
+QUIET = {"log_level": 2}  # no word of librdkafka about the broker that is killed
 CUSTOMERS = ("Ada", "Grace", "Edsger", "Barbara", "Donald")
 
 
@@ -119,6 +120,7 @@ def bill(broker: BrokerProcess) -> None:
             "group.id": "billing",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
+            **QUIET,
         }
     )
     consumer.subscribe([TOPIC])
@@ -127,6 +129,7 @@ def bill(broker: BrokerProcess) -> None:
             "bootstrap.servers": broker.bootstrap,
             "transactional.id": "billing",
             "linger.ms": 5,
+            **QUIET,
             "metadata.recovery.strategy": "none",  # librdkafka 2.16 can hang when its only broker was away
         }
     )

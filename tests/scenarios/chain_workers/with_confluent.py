@@ -34,6 +34,7 @@ def run(bootstrap: str, consumer: Consumer, target: str, partitions: int) -> Non
         {
             "bootstrap.servers": bootstrap,
             "transactional.id": "chain",
+            "metadata.recovery.strategy": "none",  # librdkafka 2.16 can hang when its only broker was away
             "linger.ms": 0,
             "reconnect.backoff.max.ms": 200,
         }
