@@ -8,8 +8,8 @@ import aiokafka
 import kafka
 import pytest
 from aiokafka.errors import ProducerFenced
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from kafka.errors import KafkaError
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from kafka.errors import ProducerFencedError
 
 from compat.broker import CreateTopic, unique_name
 from compat.isolation import read
@@ -88,7 +88,7 @@ def test_confluent_zombies_are_fenced(bootstrap: str, create_topic: CreateTopic)
     successor.commit_transaction(_PATIENCE_S)
     with pytest.raises(KafkaException) as fenced:
         zombie.commit_transaction(_PATIENCE_S)
-    assert fenced.value.args[0].fatal()
+    assert (fenced.value.args[0].code(), fenced.value.args[0].fatal()) == (KafkaError._FENCED, True)
     assert read(bootstrap, topic, 1) == [b"successor"]
 
 
@@ -126,7 +126,7 @@ def test_kafka_python_commits_aborts_and_is_fenced(bootstrap: str, create_topic:
     successor = kafka.KafkaProducer(bootstrap_servers=bootstrap, transactional_id=transactional_id)
     successor.init_transactions()
     producer.begin_transaction()
-    with pytest.raises(KafkaError):
+    with pytest.raises(ProducerFencedError):
         producer.send(topic, b"zombie", partition=0).get(_PATIENCE_S)
     producer.close(timeout=0)
     successor.close()

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from calls import batch_of, produce_request
 from compat.broker import topic_creator, unique_name
@@ -39,14 +39,20 @@ def transactions(broker: BrokerProcess, *arguments: str) -> list[list[str]]:
     return [re.split(r"\s+", line.strip()) for line in out.splitlines()[1:]]
 
 
-def test_an_open_transaction_is_listed_and_described(careless: BrokerProcess) -> None:
-    topic, name = topic_creator(careless.bootstrap)(partitions=2), unique_name("id")
-    producer = Producer({"bootstrap.servers": careless.bootstrap, "transactional.id": name})
+def open_transaction(broker: BrokerProcess, name: str, topic: str) -> Producer:
+    """With a record in each of the topic's two partitions."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
     producer.init_transactions(_PATIENCE_S)
     producer.begin_transaction()
     for partition in range(2):
         producer.produce(topic, b"v", partition=partition)
     producer.flush(_PATIENCE_S)
+    return producer
+
+
+def test_an_open_transaction_is_listed_and_described(careless: BrokerProcess) -> None:
+    topic, name = topic_creator(careless.bootstrap)(partitions=2), unique_name("id")
+    producer = open_transaction(careless, name, topic)
     (listed,) = [row for row in transactions(careless, "list") if row[0] == name]
     assert listed[3] == "Ongoing"
     (described,) = transactions(careless, "describe", "--transactional-id", name)
@@ -60,6 +66,16 @@ def test_an_open_transaction_is_listed_and_described(careless: BrokerProcess) ->
     producer.commit_transaction(_PATIENCE_S)
     (described,) = transactions(careless, "describe", "--transactional-id", name)
     assert described[4] == "CompleteCommit"
+
+
+def test_an_open_transaction_is_terminated_by_force(careless: BrokerProcess) -> None:
+    topic, name = topic_creator(careless.bootstrap)(partitions=2), unique_name("id")
+    producer = open_transaction(careless, name, topic)
+    transactions(careless, "forceTerminateTransaction", "--transactionalId", name)
+    assert read(careless.bootstrap, topic, 0) == []
+    with pytest.raises(KafkaException) as fenced:
+        producer.commit_transaction(_PATIENCE_S)
+    assert fenced.value.args[0].code() == KafkaError._FENCED
 
 
 def test_a_hanging_transaction_is_found_and_aborted(careless: BrokerProcess) -> None:
