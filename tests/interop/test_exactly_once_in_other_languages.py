@@ -15,7 +15,7 @@ from compat.isolation import read
 from interop.builds import go_driver, java_command
 from scenarios.exactly_once_chain import run_chain
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,7 @@ def workers() -> dict[str, list[str]]:
     return {"java": [*java_command(), "ChainWorker"], "franz-go": [str(go_driver()), "chain"]}
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("client", ["java", "franz-go"])
 def test_each_input_is_in_the_output_exactly_once(
@@ -31,12 +32,22 @@ def test_each_input_is_in_the_output_exactly_once(
     run_chain(workers[client], seed, rounds=8)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("client", ["java", "franz-go"])
+def test_each_input_is_in_the_output_exactly_once_at_length(
+    workers: dict[str, list[str]], client: str, seed: int
+) -> None:
+    run_chain(workers[client], seed, rounds=30)
+
+
 def told(command: list[str]) -> dict[str, str]:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
 
 
+@pytest.mark.interop
 def test_zombies_of_java_are_fenced(bootstrap: str, create_topic: CreateTopic) -> None:
     topic = create_topic("zombies")
     assert told([*java_command(), "ZombieProducer", bootstrap, topic]) == {
@@ -47,6 +58,7 @@ def test_zombies_of_java_are_fenced(bootstrap: str, create_topic: CreateTopic) -
     assert read(bootstrap, topic, 3) == [b"successor"] * 3
 
 
+@pytest.mark.interop
 def test_zombies_of_franz_go_are_fenced(bootstrap: str, create_topic: CreateTopic) -> None:
     topic = create_topic("zombies")
     assert told([str(go_driver()), "zombies", bootstrap, topic]) == {

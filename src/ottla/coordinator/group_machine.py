@@ -178,7 +178,7 @@ class GroupMachine:
 
     # -- offsets -------------------------------------------------------------------------------------------
 
-    def commit(self, commit: Commit, now: Now) -> list[StateRecord]:
+    def commit(self, commit: Commit, now: Now, *, in_transaction: bool = False) -> list[StateRecord]:
         """The records of a commit; Refused when the group does not take it at all."""
         group = self.groups.get(commit.group_id)
         if group is None and commit.generation >= 0:
@@ -186,26 +186,22 @@ class GroupMachine:
                 ErrorCode.GROUP_ID_NOT_FOUND if commit.version >= 9 else ErrorCode.ILLEGAL_GENERATION
             )
         if group is not None:
-            self._check_commit(group, commit, now)
+            self._check_commit(group, commit, now, in_transaction)
         return commit_records(commit, now.wall_ms)
 
-    def commit_in_transaction(self, commit: Commit, now: Now) -> list[StateRecord]:
-        """As `commit`; a producer that does not say who it is in the group is taken at its word (KIP-447)."""
-        if commit.generation < 0 and not commit.member_id and commit.instance_id is None:
-            return commit_records(commit, now.wall_ms)
-        return self.commit(commit, now)
-
-    def _check_commit(self, group: ClassicGroup, commit: Commit, now: Now) -> None:
+    def _check_commit(self, group: ClassicGroup, commit: Commit, now: Now, in_transaction: bool) -> None:
         if commit.generation < 0 and group.state is GroupState.EMPTY:
             return  # a consumer that assigns partitions to itself, or an administrator
         is_by_member = commit.generation >= 0 or commit.member_id or commit.instance_id is not None
         if not is_by_member:
+            if in_transaction:
+                return  # an old producer, which does not say who it is in the group (KIP-447)
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
         member = group.check_member(commit.member_id, commit.instance_id)
         if commit.generation != group.generation:
             raise Refused(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
+        if group.state is GroupState.COMPLETING_REBALANCE and not in_transaction:
+            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)  # which would be the end of a Java producer
         group.extend_session(member, now.monotonic_ms)
 
     def is_metadata_too_large(self, metadata: str | None) -> bool:

@@ -80,7 +80,7 @@ class _Commit:
                 -1,
                 commits,
             )
-            records = partition.machine.commit_in_transaction(commit, self._services.groups.now)
+            records = partition.machine.commit(commit, self._services.groups.now, in_transaction=True)
             partition.write(records, self._written, Producer(request.producer_id, request.producer_epoch))
             self._services.groups.set_timer(partition, request.group_id)
         except Refused as refused:
