@@ -44,11 +44,11 @@ def job_for(
 
 def swap_in(log: PartitionLog, group: CleanedGroup, truncation_count: int, now_ms: int) -> bool:
     """Whether the log took the segment."""
-    swap = log.begin_swap(group, truncation_count)
+    swap = log.segment_files.begin_swap(group, truncation_count)
     if swap is None:
         return False
     while not swap.is_over:
-        log.step_swap(swap, now_ms)
+        log.segment_files.step_swap(swap, now_ms)
         swap.sync()
     return True
 
@@ -70,7 +70,7 @@ def clean(
     directory.begin_checkpoint().run()
     job = job_for(directory, log, now_ms, **resources)
     begun(job)
-    truncation_count = log.truncation_count
+    truncation_count = log.segment_files.truncation_count
     taken: list[bool] = []
 
     def report(group: CleanedGroup) -> None:

@@ -200,10 +200,10 @@ class TestMeanwhile:
             compacted.write((f"{number}", "v"), roll=True)
         groups: list[CleanedGroup] = []
         Cleaner(FILES, job_for(compacted.directory, compacted.log), lambda size: None, groups.append).run()
-        swap = compacted.log.begin_swap(groups[0], compacted.log.truncation_count)
+        swap = compacted.log.segment_files.begin_swap(groups[0], compacted.log.segment_files.truncation_count)
         assert swap is not None
         for _ in range(steps):
-            compacted.log.step_swap(swap, NOW_MS)
+            compacted.log.segment_files.step_swap(swap, NOW_MS)
         compacted.directory.truncate(compacted.log, 2, NOW_MS)
         assert swap.is_over
         assert [offset for offset, _, _ in compacted.records()] == [0, 1]

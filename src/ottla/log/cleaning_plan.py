@@ -80,7 +80,7 @@ def _first_young_offset(log: PartitionLog, dirty: Sequence[Segment], now_ms: int
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:
-            if log.largest_timestamp(segment) > now_ms - lag_ms:
+            if segment.newest_ms > now_ms - lag_ms:
                 return segment.base_offset
     return _LONG_MAX
 

@@ -225,7 +225,7 @@ class LogDirectory:
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""
-        log.settle_swap()
+        log.segment_files.settle_swap()
         lowest = log.segment_base(offset)  # the batch that spans `offset` goes too, so the end may be lower
         recovery_point = min(lowest, self._recovery_points.get(log.topic_partition, 0))
         log_start = min(lowest, self._log_starts.get(log.topic_partition, 0))
@@ -235,7 +235,7 @@ class LogDirectory:
 
     def restart(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Drop everything in the log and go on, empty, at `offset`."""
-        log.settle_swap()
+        log.segment_files.settle_swap()
         self._rewrite_checkpoints(log.topic_partition, recovery_point=0, log_start=offset, cleaned=0)
         log.restart_at(offset, now_ms)
 
@@ -322,7 +322,7 @@ class LogDirectory:
         for partition, start_offset in log_starts.items():
             log = self.logs.get(partition)
             if log is not None and log.first_base_offset < start_offset <= log.log_start_offset:
-                log.drop_before(start_offset, now_ms)
+                log.segment_files.drop_before(start_offset, now_ms)
 
     def _of_failed(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What is known of logs that failed stays known."""

@@ -9,16 +9,19 @@ from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
 from ottla.log.checkpoints import PARTITION_METADATA
+from ottla.log.epoch_file import EpochFile
 from ottla.log.interrupted_swaps import settle_interrupted_swaps
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
-from ottla.log.log_state import LogState, Storage, Unsynced
+from ottla.log.log_state import LogState, Storage
 from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.log.partition_log import PartitionLog
-from ottla.log.producer_snapshots import ProducerSnapshots, rebuild_producers
+from ottla.log.producer_replay import rebuild_producers
+from ottla.log.producer_snapshots import ProducerSnapshots
 from ottla.log.producer_state import ProducerStates
 from ottla.log.recovery import recover_segments
 from ottla.log.segment import Segment, create_segment, load_segment, rename_deleted
 from ottla.log.segment_list import SegmentList
+from ottla.log.unsynced import Unsynced
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
@@ -72,9 +75,13 @@ def open_log(
         _add_all(unsynced, pool, directory, segments, known_offset)
     snapshots.delete_except({segment.base_offset for segment in segments})
     segments[-1].begin_life(now_ms, config)
+    epoch_file = EpochFile(pool, directory, epochs, unsynced)
+    if epochs.entries() != epochs_on_disk:
+        epoch_file.save()
     state = LogState(
         SegmentList(segments),
         epochs,
+        epoch_file,
         producers,
         snapshots,
         log_start_offset,
@@ -82,10 +89,7 @@ def open_log(
         unsynced,
         is_complete=is_trusted,
     )
-    log = PartitionLog(topic_partition, directory, config, storage, state)
-    if epochs.entries() != epochs_on_disk:
-        log.save_epochs()
-    return log
+    return PartitionLog(topic_partition, directory, config, storage, state)
 
 
 def _load_segments(
@@ -145,9 +149,11 @@ def create_log(
     segment.begin_life(now_ms, config)
     unsynced = Unsynced(files=[metadata])
     unsynced.add_names(directory)
+    epochs = LeaderEpochs()
     state = LogState(
         SegmentList([segment]),
-        LeaderEpochs(),
+        epochs,
+        EpochFile(storage.pool, directory, epochs, unsynced),
         ProducerStates(),
         ProducerSnapshots(storage.pool, directory, []),
         log_start_offset=0,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.log.ballast import Ballast
 from ottla.log.deletions import Deletions
+from ottla.log.epoch_file import EpochFile
 from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.leader_epochs import LeaderEpochs
-from ottla.log.open_files import OpenFiles, PooledFile
+from ottla.log.open_files import OpenFiles
 from ottla.log.producer_snapshots import ProducerSnapshots
 from ottla.log.producer_state import ProducerStates
 from ottla.log.segment_list import SegmentList
+from ottla.log.unsynced import Unsynced
 
 
 class Storage(NamedTuple):
@@ -26,28 +27,13 @@ class Storage(NamedTuple):
 
 
 @dataclass(slots=True)
-class Unsynced:
-    """What the next sync round has to make durable, besides what was appended to the active segment."""
-
-    files: list[PooledFile] = field(default_factory=list)  # in the order of offsets
-    directories: set[str] = field(default_factory=set)  # whose names changed
-    renames: list[tuple[str, str]] = field(default_factory=list)  # (from, to), when the files are durable
-
-    def __bool__(self) -> bool:
-        return bool(self.files or self.directories or self.renames)
-
-    def add_names(self, directory: str) -> None:
-        """The directory, and its own name above it, may have changed."""
-        self.directories |= {directory, os.path.dirname(directory)}
-
-
-@dataclass(slots=True)
 class LogState:
     segments: SegmentList
     epochs: LeaderEpochs
+    epoch_file: EpochFile
     producers: ProducerStates
     snapshots: ProducerSnapshots
     log_start_offset: int
     synced_offset: int
-    unsynced: Unsynced = field(default_factory=Unsynced)
-    is_complete: bool = True  # the files are as a clean stop leaves them
+    unsynced: Unsynced
+    is_complete: bool  # the files are as a clean stop leaves them

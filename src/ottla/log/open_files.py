@@ -67,6 +67,9 @@ class PooledFile:
             finally:
                 handle.close()
 
+    def modified_ms(self) -> int:
+        return self._pool.files.modified_ms(self.path)
+
     def is_open(self) -> bool:
         return self._handle is not None
 

@@ -4,28 +4,27 @@
 
 `append` is the hot path: one write per call, nothing per record, no sync. What it wrote is durable when a
 sync round has run: `begin_sync` hands out what is dirty, the ticket runs in a worker thread, `finish_sync`
-moves `synced_offset`. Everything else belongs to one owner thread. How far consumers may read is not
-decided here.
+moves `synced_offset`. Everything else belongs to one owner thread. How the files change with it is the job
+of `segment_files`; how far consumers may read is not decided here.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ottla.log import file_names, leader_epochs, retention, time_index
-from ottla.log.cleaning_job import CleanedGroup
-from ottla.log.files import TEMPORARY_SUFFIX, FileRange
-from ottla.log.log_state import LogState, Storage, Unsynced
+from ottla.log import retention
+from ottla.log.aborted_transactions import find_aborted, note_abort
+from ottla.log.files import FileRange
+from ottla.log.log_state import LogState, Storage
 from ottla.log.open_files import PooledFile, WithoutWaiting
-from ottla.log.producer_snapshots import apply_marker, rebuild_producers
-from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment, create_segment, rename_deleted
-from ottla.log.segment_swap import SegmentSwap
+from ottla.log.producer_replay import apply_appended, rebuild_producers
+from ottla.log.roll_limits import RollLimits
+from ottla.log.segment import Segment
+from ottla.log.segment_files import SegmentFiles
 from ottla.log.sync_ticket import SyncTicket
 from ottla.log.timestamp_lookup import TimestampedOffset, find_max_timestamp, find_timestamp
-from ottla.log.transaction_markers import read_marker
 from ottla.log.txn_index import AbortedTransaction
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
@@ -68,17 +67,15 @@ class PartitionLog:
         self.log_end_offset = state.segments.active.end_offset
         self.synced_offset = state.synced_offset
         self._storage = storage
-        self._files = storage.pool.files
         self._segments = state.segments
         self._snapshots = state.snapshots
+        self._epoch_file = state.epoch_file
         self._unsynced = state.unsynced
         self._ticket: SyncTicket | None = None  # the round under way
         self._is_complete = state.is_complete  # nothing is to be done to the files at a clean stop
         self._bytes_since_snapshot = 0
         self._last_sync_ms = 0
-        self._epochs_saved = 0  # counts, to name the files apart
-        self._swap: SegmentSwap | None = None  # a cleaned segment that takes the place of others
-        self.truncation_count = 0  # a cleaning pass from before the last one is of no worth
+        self.segment_files = SegmentFiles(storage, directory, state, config)
         self.set_config(config)
         self._check_offsets()
 
@@ -96,12 +93,10 @@ class PartitionLog:
     # -- settings ------------------------------------------------------------------------------------------
 
     def set_config(self, config: TopicConfig) -> None:
-        self.config = config
+        self.config = self.segment_files.config = config
         self.durable = config.flush_messages == 1  # what consumers see must be synced
-        self._segment_bytes = config.segment_bytes
-        self._segment_ms = config.segment_ms_max
+        self._roll_limits = RollLimits(config)
         self._index_interval_bytes = config.index_interval_bytes
-        self._index_entries_max = config.segment_index_bytes // time_index.ENTRY_BYTES  # the larger ones
         self._log_append_time = config.message_timestamp_log_append
 
     def check_room(self) -> None:
@@ -132,19 +127,20 @@ class PartitionLog:
                 max_timestamp, max_timestamp_offset = timestamp, offset - 1
             if header.producer_id >= 0:
                 producing = True
-        if size > self._segment_bytes and len(batches) > 1:
+        if len(batches) > 1 and size > self._roll_limits.segment_bytes_max:
             return self._append_in_parts(batches, leader_epoch, now_ms)
 
         ballast = self._storage.ballast
         ballast.check()
         try:
             if leader_epoch > self.epochs.latest:
-                self._begin_epoch(leader_epoch, first_offset)
+                self._epoch_file.begin_epoch(leader_epoch, first_offset)
             segment = self._segments.active
-            if self._must_roll(segment, size, offset - 1, max_timestamp, now_ms):
+            if self._roll_limits.are_passed(segment, size, offset - 1, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
             if producing and batches[0].header.is_control:
-                self._note_abort(segment, batches, first_offset)
+                assert len(batches) == 1, "a marker is appended by itself"
+                note_abort(segment, self.producers, batches[0], first_offset, self._unsynced)
             segment.append(
                 chunks,
                 size,
@@ -159,7 +155,7 @@ class PartitionLog:
             ballast.note(error)
             raise
         if producing:
-            self._apply_producers(batches, first_offset, append_time)
+            apply_appended(self.producers, batches, first_offset, append_time)
         self.log_end_offset = self.producers.end_offset = offset
         self._bytes_since_snapshot += size
         self._is_complete = False
@@ -170,42 +166,6 @@ class PartitionLog:
             self.log_start_offset,
         )
 
-    def _note_abort(self, segment: Segment, batches: Sequence[CheckedBatch], offset: int) -> None:
-        """Before a marker is in the log: then a full disk refuses the marker, and no abort goes unnoted.
-
-        If the append fails the entry stays until the next one with that offset: nobody can read so far.
-        """
-        assert len(batches) == 1, "a marker is appended by itself"
-        marker = read_marker(batches[0].body)
-        if marker is None or not marker.is_abort:
-            return
-        completed = self.producers.ended_by(batches[0].header.producer_id, offset, is_aborted=True)
-        if completed is not None:
-            segment.txn_index.truncate_to(offset)
-            self._unsynced.files.append(segment.txn_index.append(completed.as_aborted()))
-            self._unsynced.directories.add(self.directory)
-
-    def _begin_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        """A full disk shows here, where the append can be refused, and not in the round."""
-        before = self.epochs.entries()
-        self.epochs.assign(leader_epoch, start_offset)
-        try:
-            self.save_epochs()
-        except OSError:
-            self.epochs.reset(before)
-            raise
-
-    def save_epochs(self) -> None:
-        """Write the epochs aside; the next round puts them in their place."""
-        self._epochs_saved += 1
-        path = os.path.join(self.directory, leader_epochs.FILE_NAME)
-        aside = f"{path}.{self._epochs_saved}{TEMPORARY_SUFFIX}"
-        self._files.write_new(aside, self.epochs.encode()).close()
-        for superseded, _ in self._unsynced.renames:
-            self._files.remove(superseded)
-        self._unsynced.renames = [(aside, path)]
-        self._unsynced.files.append(self._storage.pool.existing(aside))
-
     def _append_in_parts(
         self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int
     ) -> AppendResult:
@@ -213,47 +173,13 @@ class PartitionLog:
         first = self.append(batches[:middle], leader_epoch, now_ms)
         return self.append(batches[middle:], leader_epoch, now_ms)._replace(first_offset=first.first_offset)
 
-    def _apply_producers(self, batches: Sequence[CheckedBatch], offset: int, append_time: int | None) -> None:
-        apply = self.producers.apply
-        for batch in batches:
-            header = batch.header
-            if header.producer_id >= 0:
-                if header.is_control:
-                    apply_marker(self.producers, header._replace(base_offset=offset), batch.body)
-                else:
-                    apply(header, offset, header.max_timestamp if append_time is None else append_time)
-            offset += header.last_offset_delta + 1
-
-    def _must_roll(
-        self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
-    ) -> bool:
-        if segment.size == 0:
-            return last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        first_timestamp = segment.first_timestamp
-        if first_timestamp is None:
-            first_timestamp = segment.load_first_timestamp()
-        age_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-        return (
-            segment.size + size > self._segment_bytes
-            or age_ms > self._segment_ms - segment.roll_jitter_ms
-            or len(segment.offset_index) >= self._index_entries_max
-            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-        )
-
     def roll(self, now_ms: int) -> Segment:
         """Seal the active segment and begin another one. An empty one is left alone."""
         old = self._segments.active
         if old.size == 0:
             return old
-        sealed = old.seal()
-        sealed.append(self._snapshots.take(self.producers, self.log_end_offset))
-        reserve_bytes = self._segment_bytes if self.config.preallocate else 0
-        new = create_segment(self._storage.pool, self.directory, self.log_end_offset, reserve_bytes)
-        new.begin_life(now_ms, self.config)
-        self._segments.append(new)
+        new = self.segment_files.roll(self.producers, self.log_end_offset, now_ms)
         self._bytes_since_snapshot = 0
-        self._unsynced.files += sealed
-        self._unsynced.directories.add(self.directory)
         return new
 
     # -- reading -------------------------------------------------------------------------------------------
@@ -277,7 +203,7 @@ class PartitionLog:
             )
         if offset >= end_offset or offset == self.log_end_offset:
             return None
-        segment, start = self._find(offset)
+        segment, start = self._segments.find(offset)
         end = segment.position_of(end_offset)
         if start >= end:
             return None
@@ -289,28 +215,9 @@ class PartitionLog:
             size = min(size, max(bytes_max, first_size))
         return FileRange(segment.log.handle(), start, size)
 
-    def _find(self, offset: int) -> tuple[Segment, int]:
-        """Segment and position of the batch that holds or follows `offset`."""
-        at = self._segments.index_of(offset)
-        while True:
-            segment = self._segments[at]
-            position = segment.position_of(offset)
-            if position < segment.size or segment is self._segments.active:
-                return segment, position
-            at += 1  # the offsets from here on were compacted away
-
     def aborted_transactions(self, offset: int, records: FileRange) -> list[AbortedTransaction]:
         """Those that a reader of `records`, which `read` gave for `offset`, must leave out."""
-        segment, start = self._find(offset)
-        end_offset = segment.offset_behind(start + records.size)
-        aborted = []
-        for at in range(self._segments.index_of(segment.base_offset), len(self._segments)):
-            for transaction in self._segments[at].txn_index.ending_from(offset):
-                if transaction.first_offset < end_offset:
-                    aborted.append(transaction)
-                if transaction.last_stable_offset >= end_offset:
-                    return aborted  # whatever ended later began later
-        return aborted
+        return find_aborted(self._segments, offset, records.size)
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
         """The first record at or after `timestamp`."""
@@ -358,15 +265,14 @@ class PartitionLog:
     def begin_sync(self, now_ms: int = 0) -> SyncTicket | None:
         """Everything dirty, for one round; None when there is nothing. Only one round may be under way."""
         assert self._ticket is None, self.topic_partition
-        unsynced = self._unsynced
-        if self.log_end_offset == self.synced_offset and not unsynced:
+        if self.log_end_offset == self.synced_offset and not self._unsynced:
             return None
+        unsynced = self._unsynced.take()
         if self.log_end_offset > self.synced_offset:
             unsynced.files.append(self._segments.active.log)
-        self._unsynced = Unsynced()
         self._last_sync_ms = now_ms
-        whole = self._storage.filesystem_sync
-        self._ticket = SyncTicket(self._files, self.log_end_offset, unsynced, whole)
+        files, whole = self._storage.pool.files, self._storage.filesystem_sync
+        self._ticket = SyncTicket(files, self.log_end_offset, unsynced, whole)
         return self._ticket
 
     def finish_sync(self, ticket: SyncTicket) -> bool:
@@ -392,9 +298,8 @@ class PartitionLog:
         if before_offset > self.log_start_offset:
             self.log_start_offset = before_offset
             if self.epochs.truncate_start(before_offset):
-                self._is_complete = (
-                    False  # the file is written at the stop; a start makes the same of the old one
-                )
+                # The file is written at the stop; a start makes the same of the old one.
+                self._is_complete = False
             self._check_offsets()
 
     def apply_retention(self, now_ms: int, high_watermark: int) -> bool:
@@ -410,30 +315,6 @@ class PartitionLog:
         self.delete_records(self._segments[count].base_offset)
         return self.log_start_offset > before
 
-    def drop_before(self, start_offset: int, now_ms: int) -> None:
-        """Drop the segments that end at or before `start_offset`, a start of the log that is durable.
-
-        Not earlier: a power cut may bring any of the dropped files back, and what then looks like a log with
-        its middle lost must be known to be no part of the log any more.
-        """
-        self.settle_swap()
-        count = self._segments.index_of(start_offset)
-        if count > 0:
-            self._drop(self._segments.remove(0, count), now_ms)
-            self._snapshots.delete_below(self.first_base_offset)
-
-    def largest_timestamp(self, segment: Segment) -> int:
-        """Of its records; of a segment without any timestamp, when its file was written last."""
-        if segment.max_timestamp >= 0:
-            return segment.max_timestamp
-        return self._files.modified_ms(segment.log.path)
-
-    def _drop(self, segments: Sequence[Segment], now_ms: int) -> None:
-        due_ms = now_ms + self.config.file_delete_delay_ms
-        for segment in segments:
-            self._storage.deletions.schedule(rename_deleted(self._files, segment), due_ms)
-        self._unsynced.directories.add(self.directory)
-
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Cut off everything from `offset` on (a batch that spans it goes too). Durable when it returns.
 
@@ -448,36 +329,19 @@ class PartitionLog:
         if offset < self.first_base_offset:
             self.restart_at(offset, now_ms)
             return
-        self._drop(self._segments.remove(self._segments.index_of(offset) + 1, len(self._segments)), now_ms)
-        self._snapshots.delete_above(offset)
-        self._files.sync_directory(self.directory)
-        segment = self._segments.active
-        segment.truncate_to(offset)
-        segment.sync()
-        self._after_truncation(segment.end_offset)
+        self.segment_files.truncate_to(offset, now_ms)
+        self._after_truncation()
 
     def restart_at(self, offset: int, now_ms: int) -> None:
         """Drop everything and go on, empty, at `offset`. Called through `LogDirectory.restart`."""
-        bases = self._segments.bases
-        if offset in bases:
-            new = self._segments[bases.index(offset)]
-            new.truncate_to(offset)
-            new.sync()
-        else:
-            new = create_segment(self._storage.pool, self.directory, offset)
-        new.begin_life(now_ms, self.config)
-        self._files.sync_directory(self.directory)  # before the others go: one must be left whatever happens
-        self._drop(self._segments.replace_all(new), now_ms)
-        self._snapshots.delete_above(-1)
-        self._files.sync_directory(self.directory)
+        self.segment_files.restart_at(offset, now_ms)
         self.log_start_offset = offset
         self.epochs.reset()
-        self.save_epochs()
-        self._after_truncation(offset)
+        self._epoch_file.save()
+        self._after_truncation()
 
-    def _after_truncation(self, end_offset: int) -> None:
-        self.truncation_count += 1
-        self.log_end_offset = end_offset
+    def _after_truncation(self) -> None:
+        self.log_end_offset = end_offset = self._segments.active.end_offset
         self.log_start_offset = min(self.log_start_offset, end_offset)
         self.synced_offset = min(self.synced_offset, end_offset)
         if self._ticket is not None:
@@ -489,40 +353,6 @@ class PartitionLog:
         self._is_complete = False
         self._check_offsets()
 
-    # -- compaction ----------------------------------------------------------------------------------------
-
-    def begin_swap(self, group: CleanedGroup, truncation_count: int) -> SegmentSwap | None:
-        """A cleaned segment is to take the place of others; None: they are not what they were any more.
-
-        The caller steps through it with `step_swap`, and has it synced by a worker after each step.
-        """
-        assert self._swap is None, self.topic_partition
-        if truncation_count != self.truncation_count or not self._segments.holds(group.replaced):
-            return None
-        self._swap = SegmentSwap(
-            self._storage.pool, self.directory, self._segments, group.base_offset, group.replaced
-        )
-        return self._swap
-
-    def step_swap(self, swap: SegmentSwap, now_ms: int) -> None:
-        removable = swap.step()
-        self._storage.deletions.schedule(removable, now_ms + self.config.file_delete_delay_ms)
-        if swap.is_over:
-            self._swap = None
-            self._snapshots.delete_except(self._segments.bases)
-
-    def discard_cleaned(self) -> None:
-        """What a pass that came to nothing has left goes. For a worker thread; no other pass may run."""
-        for name, _ in self._files.list_directory(self.directory):
-            if name.endswith(file_names.CLEANED):
-                self._files.remove(os.path.join(self.directory, name))
-
-    def settle_swap(self) -> None:
-        """Before anything else happens to the segments. A swap that had only begun is undone."""
-        if self._swap is not None:
-            self._swap.settle()
-            self._swap = None
-
     # -- stopping ------------------------------------------------------------------------------------------
 
     def maybe_snapshot(self) -> None:
@@ -532,19 +362,16 @@ class PartitionLog:
                 self._write_snapshot()
 
     def _write_snapshot(self) -> None:
-        if self.log_end_offset > self._snapshots.latest_offset:
-            self._unsynced.files.append(self._snapshots.take(self.producers, self.log_end_offset))
-            self._unsynced.directories.add(self.directory)
-            self._snapshots.delete_except(self._segments.bases)
+        self.segment_files.take_snapshot(self.producers, self.log_end_offset)
         self._bytes_since_snapshot = 0
 
     def prepare_close(self) -> None:
         """Complete all files; the sync round that follows makes the next start a clean one."""
-        self.settle_swap()
+        self.segment_files.settle_swap()
         if not self._is_complete:
             self._write_snapshot()
             self._unsynced.files += self._segments.active.complete()
-            self.save_epochs()
+            self._epoch_file.save()
             self._is_complete = True
 
     def close(self) -> None:

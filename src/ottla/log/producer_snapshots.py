@@ -12,18 +12,14 @@ import contextlib
 import logging
 import os
 from bisect import insort
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from struct import Struct
 
 from ottla.log import file_names
 from ottla.log.open_files import OpenFiles, PooledFile
-from ottla.log.producer_state import AppendedBatch, CompletedTransaction, ProducerEntry, ProducerStates
-from ottla.log.segment import Segment
-from ottla.log.transaction_markers import read_marker
+from ottla.log.producer_state import AppendedBatch, ProducerEntry, ProducerStates
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_SEQUENCE
-from ottla.records import kernel_choice
-from ottla.records.batch import BatchHeader
 from ottla.records.crc import crc32c
 
 _log = logging.getLogger(__name__)
@@ -145,42 +141,3 @@ class ProducerSnapshots:
 
     def _path(self, offset: int) -> str:
         return os.path.join(self._directory, file_names.offset_name(offset, file_names.SNAPSHOT))
-
-
-def rebuild_producers(
-    producers: ProducerStates,
-    snapshots: ProducerSnapshots,
-    segments: Iterable[Segment],
-    log_start_offset: int,
-    end_offset: int,
-    indexed_offset: int,
-) -> None:
-    """Bring `producers` to `end_offset`: from the newest snapshot, and the batches since then.
-
-    Transactions that were aborted from `indexed_offset` on are added to the indexes of their segments.
-    """
-    snapshots.load(producers, end_offset, log_start_offset)
-    for segment in segments:
-        if segment.end_offset <= producers.end_offset or segment.size == 0:
-            continue
-        start = segment.position_of(producers.end_offset)
-        for position, header in segment.headers(start, kernel_choice.scan_kernel.pass_unnamed):
-            if header.producer_id < 0:
-                continue
-            if not header.is_control:
-                producers.apply(header, header.base_offset, header.max_timestamp)
-                continue
-            completed = apply_marker(producers, header, segment.log.handle().pread(header.size, position))
-            if completed is not None and completed.is_aborted and completed.last_offset >= indexed_offset:
-                segment.txn_index.append(completed.as_aborted())
-    producers.end_offset = end_offset
-
-
-def apply_marker(
-    producers: ProducerStates, header: BatchHeader, batch: bytes | memoryview
-) -> CompletedTransaction | None:
-    """A control batch is in the log: if it ends a transaction, the producer's is over."""
-    marker = read_marker(batch)
-    if marker is None:
-        return None
-    return producers.apply_marker(header, marker.coordinator_epoch, marker.is_abort)

@@ -42,7 +42,7 @@ def _beyond_size(log: PartitionLog, size_max: int) -> int:
 def _older_than(log: PartitionLog, timestamp: int) -> int:
     count = 0
     for segment in log.segments:
-        if log.largest_timestamp(segment) >= timestamp:
+        if segment.newest_ms >= timestamp:
             break
         count += 1
     return count

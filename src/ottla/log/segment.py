@@ -211,6 +211,11 @@ class Segment:
         return self._max_timestamp
 
     @property
+    def newest_ms(self) -> int:
+        """The largest timestamp; of a segment without any, when its file was written last."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.log.modified_ms()
+
+    @property
     def max_timestamp_offset(self) -> int:
         """The last offset of the batch that has it."""
         if self._max_timestamp is None:

@@ -29,6 +29,16 @@ class SegmentList:
         """Which one holds `offset`; -1 when it lies before all of them."""
         return bisect_right(self.bases, offset) - 1
 
+    def find(self, offset: int) -> tuple[Segment, int]:
+        """Segment and position of the batch that holds or follows `offset`."""
+        at = bisect_right(self.bases, offset) - 1
+        while True:
+            segment = self._segments[at]
+            position = segment.position_of(offset)
+            if position < segment.size or segment is self.active:
+                return segment, position
+            at += 1  # the offsets from here on were compacted away
+
     def holds(self, bases: Sequence[int]) -> bool:
         """Whether closed segments with these base offsets are there, as neighbours."""
         first = self.index_of(bases[0])

@@ -7,7 +7,7 @@ import os
 
 from ottla.log.files import Files
 from ottla.log.filesystem_sync import FilesystemSync
-from ottla.log.log_state import Unsynced
+from ottla.log.unsynced import Unsynced
 
 
 class SyncTicket:

@@ -41,7 +41,7 @@ class CleaningPass:
         self._clock = clock
         self._ended = ended
         self._fail = fail  # a directory could not be synced: nothing is known of it any more
-        self._truncation_count = self._log.truncation_count
+        self._truncation_count = self._log.segment_files.truncation_count
         self._report: CleanedGroup | Cleaned | None = None  # handed over by the worker
 
     def start(self, job: CleaningJob) -> None:
@@ -62,7 +62,7 @@ class CleaningPass:
     def _is_void(self) -> bool:
         return (
             self.partition.unavailable is not None
-            or self._log.truncation_count != self._truncation_count
+            or self._log.segment_files.truncation_count != self._truncation_count
             or not self._log.config.cleanup_compact
         )
 
@@ -88,7 +88,7 @@ class CleaningPass:
         if self._is_void:
             self._end(None)
         elif isinstance(report, CleanedGroup):
-            swap = self._log.begin_swap(report, self._truncation_count)
+            swap = self._log.segment_files.begin_swap(report, self._truncation_count)
             if swap is None:
                 self._end(None)
             else:
@@ -101,7 +101,7 @@ class CleaningPass:
             self._end(None)
             return
         try:
-            self._log.step_swap(swap, self._clock.wall_ms())
+            self._log.segment_files.step_swap(swap, self._clock.wall_ms())
         except OSError as error:
             self._end(CleanerFailed(Trouble.SWAP, f"a cleaned segment cannot take its place: {error}"))
             return
@@ -130,6 +130,6 @@ class CleaningPass:
         def tidy_up() -> None:
             self._process.end()
             if is_here:
-                self._log.discard_cleaned()
+                self._log.segment_files.discard_cleaned()
 
         self._worker(tidy_up, lambda _: self._ended(self, error))

@@ -7,7 +7,7 @@ import os
 from ottla.log import file_names
 from ottla.log.files import Files
 from ottla.log.inspection.batch_walk import WholeBatch, walk
-from ottla.log.producer_snapshots import apply_marker
+from ottla.log.producer_replay import apply_marker
 from ottla.log.producer_state import ProducerStates
 from ottla.log.txn_index import AbortedTransaction, encode_aborted
 
