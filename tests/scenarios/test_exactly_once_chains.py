@@ -17,7 +17,7 @@ def worker(client: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("client", "rounds"), [("with_confluent", 8), ("with_kafka_python", 3), ("with_aiokafka", 3)]
+    ("client", "rounds"), [("with_confluent", 6), ("with_kafka_python", 3), ("with_aiokafka", 3)]
 )
 @pytest.mark.timeout(300)
 def test_each_input_is_in_the_output_exactly_once(client: str, rounds: int) -> None:
