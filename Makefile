@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test setup tools lint interop soak pins clean
+.PHONY: demo test setup tools lint interop soak bench bench-quick pins clean
 
 setup: $(VENV)/.ready
 
@@ -37,6 +37,13 @@ interop: setup
 # More seeds of the randomised tests, and the kernel under the sanitizers.
 soak: setup
 	$(BIN)/python -m pytest -m slow
+
+# Ottla against Apache Kafka (java, mvn and cc are needed): everything, which takes hours; or the main rows.
+bench: setup
+	$(BIN)/python -m benchmarks.against_kafka
+
+bench-quick: setup
+	$(BIN)/python -m benchmarks.against_kafka --quick
 
 pins:
 	$(BIN)/python -m pip install --quiet uv

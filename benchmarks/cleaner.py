@@ -1,6 +1,6 @@
 """How fast compaction is, and whether clients notice it.
 
-    python benchmarks/cleaner.py [--mib 64] [--rate 300] [--seconds 6] [--rounds 3]
+    python -m benchmarks.cleaner [--mib 64] [--rate 300] [--seconds 6] [--rounds 3]
 
 First the speed of a pass, by codec and size of batches, with the kernel that is there. Then produce latency:
 alone, beside a cleaner in a process of its own (as the broker runs it), and beside the same cleaner in a
@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.peer import Peer
 from latency import quantile
-from peer import Peer
 
 from ottla.log.cleaner import Cleaner
 from ottla.log.cleaning_job import CleanedGroup, CleaningJob

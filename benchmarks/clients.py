@@ -1,6 +1,6 @@
 """Records per second of Python clients on one broker, in one run: Ottla, confluent-kafka, kafka-python.
 
-    python benchmarks/clients.py [--bootstrap host:port] [--count N]
+    python -m benchmarks.clients [--bootstrap host:port] [--count N]
 
 Each client produces the same records (no key, acks=all, its own defaults otherwise) and reads them back, one
 record at a time in a `for` loop as users write it. Best of `--rounds`; compare within a run only.

@@ -1,6 +1,6 @@
 """What groups cost: commits and joins per second, and a thousand groups that only say that they live.
 
-    python benchmarks/groups.py [--seconds 5] [--connections 50] [--groups 1000] [--other host:port]
+    python -m benchmarks.groups [--seconds 5] [--connections 50] [--groups 1000] [--other host:port]
 
 Commits are of one partition each, one under way per connection, answered when the disk has them. A join is a
 whole generation: two joins (KIP-394) and a sync. With `--other` the same is asked of another broker in the
@@ -16,8 +16,8 @@ from collections.abc import Generator
 from itertools import count
 from typing import Any
 
-from idle import TICKS_PER_SECOND, cpu_ticks
-from peer import Peer
+from benchmarks.peer import Peer
+from benchmarks.processes import cpu_seconds
 
 from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue, offset_record
 from ottla.model.topics import OFFSETS_TOPIC as OFFSETS
@@ -81,7 +81,7 @@ _cpu_before: dict[int, float] = {}
 
 def cpu_of(pid: int) -> float:
     """Seconds since it was last asked."""
-    now = cpu_ticks(pid) / TICKS_PER_SECOND
+    now = cpu_seconds(pid)
     used = now - _cpu_before.get(pid, 0)
     _cpu_before[pid] = now
     return used

@@ -1,6 +1,6 @@
 """Does a slow disk hold up producers? Produce latency alone, beside a cold reader, beside slow syncs.
 
-    python benchmarks/latency.py [--rate 500] [--seconds 10] [--read-mib-s 100] [--sync-delay-ms 50]
+    python -m benchmarks.latency [--rate 500] [--seconds 10] [--read-mib-s 100] [--sync-delay-ms 50]
 
 acks=1 answers after the write, so neither a reader whose data is not in memory nor a sync that takes long
 may show in its latency. The readers read a large topic over and over at a fixed rate, so they do not just
@@ -23,7 +23,7 @@ from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from peer import Peer
+from benchmarks.peer import Peer
 
 from ottla.protocol import apis
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest

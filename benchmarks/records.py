@@ -1,6 +1,6 @@
 """Record batches: what checking, stamping, building and reading costs, against aiokafka and kafka-python.
 
-    python benchmarks/records.py
+    python -m benchmarks.records
 
 CPU time of this process, best of several runs: the ratios travel between machines, the figures do not.
 """

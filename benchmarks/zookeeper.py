@@ -10,8 +10,6 @@ sync every write before they answer. Watches: 64 clients hold a persistent watch
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import shutil
 import socket
 import subprocess
@@ -21,7 +19,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+
+from benchmarks.processes import CLIENT_CORE, SERVER_CORE, cpu_seconds, on_core, pin, resident_mib
+from benchmarks.raw_load import ZOOKEEPER_ID_AT, Figures, RawLoad, Running, Shape
 
 from ottla.client.zookeeper import ConnectionLost, ZooKeeperClient
 from ottla.protocol.zookeeper.headers import ConnectRequest, encode_connect_request, encode_request
@@ -30,7 +30,6 @@ from ottla.protocol.zookeeper.operations import OpCode
 from ottla.protocol.zookeeper.records import SetDataRequest, WatchedRequest, WatchTypeRequest
 from ottla.testing import CoordinationProcess
 
-SOURCE = Path(__file__).parent / "raw_load" / "raw_load.c"
 NODE = "/bench"
 SESSION_MS = 600_000  # opening ten thousand sessions, each synced, may take minutes
 HELLO = encode_connect_request(ConnectRequest(0, 0, SESSION_MS, 0, bytes(16)))
@@ -39,49 +38,36 @@ SET = encode_request(0, OpCode.SET_DATA, encode(SetDataRequest(NODE, bytes(100),
 WATCH = encode_request(0, OpCode.ADD_WATCH, encode(WatchTypeRequest(NODE, 0)))
 WATCHERS = 64
 _START_SECONDS = 60
-_XID_AT = 4  # in a request
-
-Figures = dict[str, float]
 
 
 class Load:
-    """Runs `raw_load`, and says what the server spent meanwhile."""
+    """`raw_load` as a ZooKeeper client on the last core."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._program = folder / "raw_load"
-        subprocess.run(["cc", "-O2", "-o", self._program, SOURCE], check=True)
+        self._raw = RawLoad(folder)
 
     def start(
         self,
         port: int,
         request: bytes,
-        connections: int,
-        in_flight: int,
+        shape: Shape,
         seconds: float,
         warmup: float = 0.5,
-        rate: float = 0,
         opening: bytes = HELLO,
-    ) -> subprocess.Popen[str]:
-        name = self._folder / f"{time.monotonic_ns()}"
-        name.write_bytes(request)
-        hello = name.with_suffix(".opening")
-        hello.write_bytes(opening)
-        numbers = [str(number) for number in (connections, in_flight, seconds, warmup, rate, _XID_AT)]
-        command = [self._program, "127.0.0.1", str(port), name, *numbers, hello]
-        return subprocess.Popen(
-            ["taskset", "-c", str((os.cpu_count() or 1) - 1), *command], stdout=subprocess.PIPE, text=True
-        )
+    ) -> Running:
+        with on_core(CLIENT_CORE):
+            return self._raw.start(
+                f"127.0.0.1:{port}",
+                request,
+                shape,
+                seconds,
+                warm_up_seconds=warmup,
+                id_at=ZOOKEEPER_ID_AT,
+                opening=opening,
+            )
 
-    def run(self, *arguments: Any, **options: Any) -> dict[str, float]:
-        return result_of(self.start(*arguments, **options))
-
-
-def result_of(process: subprocess.Popen[str]) -> dict[str, float]:
-    output, _ = process.communicate()
-    assert process.returncode == 0, "raw_load failed"
-    result: dict[str, float] = json.loads(output)
-    return result
+    def run(self, port: int, request: bytes, shape: Shape, seconds: float) -> Figures:
+        return self.start(port, request, shape, seconds).result()
 
 
 # -- servers --------------------------------------------------------------------------------------------
@@ -94,16 +80,6 @@ class Server:
         self.port = port
         self.started_seconds = started_seconds
 
-    def resident_mib(self) -> float:
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise AssertionError("no VmRSS")
-
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Server]:
@@ -113,8 +89,7 @@ def ours(folder: Path) -> Iterator[Server]:
         port = int(process.zookeeper.rpartition(":")[2])
         _await(port)
         started = time.monotonic() - began
-        for task in os.listdir(f"/proc/{process.pid}/task"):
-            os.sched_setaffinity(int(task), {0})
+        pin(process.pid, SERVER_CORE)
         yield Server("Ottla", process.pid, port, started)
 
 
@@ -166,50 +141,50 @@ def zookeeper_java() -> list[str]:
 
 
 def measure(server: Server, load: Load, options: argparse.Namespace) -> Figures:
-    figures: Figures = {"start, s": server.started_seconds, "memory idle, MiB": server.resident_mib()}
+    figures: Figures = {"start, s": server.started_seconds, "memory idle, MiB": resident_mib(server.pid)}
     with ZooKeeperClient("127.0.0.1", server.port) as client:
         client.create(NODE, bytes(100))
     seconds = options.seconds
     for request in (SET, GET):
-        load.run(server.port, request, 64, 4, options.warmup if server.name == "ZooKeeper" else 1)
+        load.run(server.port, request, Shape(64, 4), options.warmup if server.name == "ZooKeeper" else 1)
     for kind, request, cases in (
         ("sync writes", SET, ((1, 1), (16, 1), (64, 1), (64, 4))),
         ("reads", GET, ((1, 1), (64, 1), (64, 4))),
     ):
         for clients, in_flight in cases:
-            spent = server.cpu_seconds()
-            result = load.run(server.port, request, clients, in_flight, seconds)
+            spent = cpu_seconds(server.pid)
+            result = load.run(server.port, request, Shape(clients, in_flight), seconds)
             name = f"{kind}, {clients} clients x {in_flight}"
             figures[f"{name}, per second"] = result["per_second"]
-            figures[f"{name}, CPU µs"] = (server.cpu_seconds() - spent) / result["all_requests"] * 1e6
+            figures[f"{name}, CPU µs"] = (cpu_seconds(server.pid) - spent) / result["all_requests"] * 1e6
     figures["watches fired/s"] = _watches(server, load, seconds)
-    figures["memory loaded, MiB"] = server.resident_mib()
+    figures["memory loaded, MiB"] = resident_mib(server.pid)
     figures |= _idle_sessions(server, load, options.sessions)
     return figures
 
 
 def _watches(server: Server, load: Load, seconds: float) -> float:
-    watching = load.start(server.port, GET, WATCHERS, 0, seconds, opening=HELLO + WATCH)
-    result_of(load.start(server.port, SET, 1, 4, seconds - 0.2))
-    result = result_of(watching)
+    watching = load.start(server.port, GET, Shape(WATCHERS, 0), seconds, opening=HELLO + WATCH)
+    load.run(server.port, SET, Shape(1, 4), seconds - 0.2)
+    result = watching.result()
     return result["events"] / result["seconds"]
 
 
 def _idle_sessions(server: Server, load: Load, sessions: int) -> Figures:
     """Each session says something every ten seconds, as one with a timeout of thirty does."""
-    before = server.resident_mib()
-    idle = load.start(server.port, GET, sessions, 1, 60, warmup=0, rate=sessions / 10)
+    before = resident_mib(server.pid)
+    idle = load.start(server.port, GET, Shape(sessions, 1, rate=sessions / 10), 60, warmup=0)
     deadline = time.monotonic() + 300
-    while _open_connections(server.port) < sessions and time.monotonic() < deadline and idle.poll() is None:
+    while _open_connections(server.port) < sessions and time.monotonic() < deadline:
+        assert idle.process.poll() is None, "the sessions were refused"
         time.sleep(0.2)
     time.sleep(5)
-    spent, began = server.cpu_seconds(), time.monotonic()
+    spent, began = cpu_seconds(server.pid), time.monotonic()
     time.sleep(8)
-    cpu_share = (server.cpu_seconds() - spent) / (time.monotonic() - began)
-    memory = server.resident_mib()
-    assert idle.poll() is None, "the sessions did not last"
+    cpu_share = (cpu_seconds(server.pid) - spent) / (time.monotonic() - began)
+    memory = resident_mib(server.pid)
+    assert idle.process.poll() is None, "the sessions did not last"
     idle.kill()
-    idle.communicate()
     return {
         f"{sessions} idle sessions, CPU %": 100 * cpu_share,
         f"{sessions} idle sessions, memory, MiB": memory,

@@ -1,0 +1,1 @@
+"""Ottla against Apache Kafka on this machine, in one run and one table: `python -m` this package."""

@@ -1,0 +1,173 @@
+"""The brokers under test: started on a core of their own, stopped, started again. One process each."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from benchmarks.against_kafka.jars import kafka_classpath
+from benchmarks.peer import Peer
+from benchmarks.processes import SERVER_CORE, on_core
+
+from ottla.testing import BrokerProcess
+
+_START_SECONDS_MAX = 300
+_STOP_SECONDS_MAX = 300
+_POLL_SECONDS = 0.005
+
+
+class Broker:
+    """What the measurements know of a broker. Everything it writes is below `folder`."""
+
+    name: str
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.settings = settings
+
+    @property
+    def pid(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def address(self) -> str:
+        raise NotImplementedError
+
+    def start(self) -> float:
+        """Seconds until it first answered."""
+        with on_core(SERVER_CORE):
+            began = time.perf_counter()
+            self._launch()
+        deadline = began + _START_SECONDS_MAX
+        while not self._answers():
+            assert time.perf_counter() < deadline, f"{self.name} does not answer"
+            time.sleep(_POLL_SECONDS)
+        return time.perf_counter() - began
+
+    def stop(self) -> None:
+        """Cleanly, with its data left for another start."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _launch(self) -> None:
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        try:
+            peer = Peer(self.address)
+        except ConnectionRefusedError:
+            return False
+        peer.greet()
+        peer.socket.close()
+        return True
+
+
+class Ottla(Broker):
+    name = "Ottla"
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(folder, settings)
+        self._process = BrokerProcess(folder, settings)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def address(self) -> str:
+        return self._process.bootstrap
+
+    def _launch(self) -> None:
+        self._process.start(_START_SECONDS_MAX)
+
+    def stop(self) -> None:
+        if self._process.running:
+            self._process.stop(_STOP_SECONDS_MAX)
+
+
+class ApacheKafka(Broker):
+    """One node that is broker and controller, with the options of the JVM that its own start script has."""
+
+    name = "Apache Kafka"
+    _JVM = (
+        *("-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+        *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+        "-Djava.awt.headless=true",
+    )
+    # What a lone node needs, as in the configuration that its release carries.
+    _ALONE: ClassVar = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+    }
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        super().__init__(folder, settings)
+        self._port, self._controller_port = _free_port(), _free_port()
+        self._properties = folder / "server.properties"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._format()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    def _format(self) -> None:
+        self.folder.mkdir(parents=True)
+        listeners = f"PLAINTEXT://{self.address},CONTROLLER://127.0.0.1:{self._controller_port}"
+        properties = {
+            **self._ALONE,
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self.folder / "data"),
+            **self.settings,
+        }
+        self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        arguments = ["format", "--standalone", "--cluster-id", cluster_id, "--config", str(self._properties)]
+        command = ["java", "-cp", kafka_classpath(), "kafka.tools.StorageTool", *arguments]
+        subprocess.run(command, check=True, capture_output=True, timeout=_START_SECONDS_MAX)
+
+    def _launch(self) -> None:
+        command = ["java", *self._JVM, "-cp", kafka_classpath(), "kafka.Kafka", str(self._properties)]
+        with (self.folder / "output").open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        if self._process.poll() is not None:
+            raise RuntimeError(f"Apache Kafka ended:\n{(self.folder / 'output').read_text()[-4000:]}")
+        return super()._answers()
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            self._process.wait(_STOP_SECONDS_MAX)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

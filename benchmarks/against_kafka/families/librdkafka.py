@@ -1,0 +1,84 @@
+"""What users of librdkafka see: records per second through its queues, one setting changed at a time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from benchmarks.against_kafka.bench import CLIENT_BUSY, Bench
+from benchmarks.against_kafka.rows import Row, Trial
+from benchmarks.questions import MIB
+from benchmarks.raw_load import Busy, Figures
+from benchmarks.rdkafka_load import Properties
+
+_WRITER: Properties = {"acks": "all", "linger.ms": 5, "compression.type": "none"}
+_READER: Properties = {"queued.min.messages": 1_000_000, "fetch.wait.max.ms": 100}  # reads well ahead
+_SHORT = {
+    "acks": "acks",
+    "linger.ms": "linger",
+    "compression.type": "compression",
+    "enable.idempotence": "idempotence",
+}
+
+
+def _produce(
+    value_bytes: int, changed: Properties, target: float | None = None, *, quick: bool = False
+) -> Trial:
+    def run(bench: Bench) -> Figures:
+        with bench.topic() as topic:
+            busy = Busy()
+            properties = {**_WRITER, **changed}
+            result = bench.clients.rdkafka.produce(
+                bench.address, topic, value_bytes, properties, seconds=bench.scale.seconds
+            )
+            return {**result, CLIENT_BUSY: busy.share()}
+
+    parts = [f"{_SHORT[name]} {value}" for name, value in changed.items()]
+    name = ", ".join([f"librdkafka produce {value_bytes:,} B", *parts])
+    return Trial((Row(name, "/s", "per_second", target=target),), run, quick)
+
+
+def _consume(
+    value_bytes: int, target: float | None = None, *, quick: bool = False, cold: bool = False
+) -> Trial:
+    def run(bench: Bench) -> Figures:
+        count = bench.scale.consumed_mib * MIB // value_bytes
+        rdkafka = bench.clients.rdkafka
+        with bench.topic() as topic:
+            rdkafka.produce(bench.address, topic, value_bytes, _WRITER, count=count)
+            if cold:
+                _drop_pages(bench.broker.folder, topic)
+            busy = Busy()
+            result = rdkafka.consume(bench.address, topic, count, _READER)
+            return {**result, CLIENT_BUSY: busy.share()}
+
+    name = f"librdkafka consume {value_bytes:,} B" + (", from disk" if cold else "")
+    return Trial((Row(name, "/s", "per_second", target=target),), run, quick, writes=False)
+
+
+def _drop_pages(folder: Path, topic: str) -> None:
+    for path in folder.rglob(f"{topic}-0/*"):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # only what is on disk can be dropped
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _writers(value_bytes: int, target: float | None = None, *, quick: bool = False) -> tuple[Trial, ...]:
+    return (
+        _produce(value_bytes, {}, target, quick=quick),
+        _produce(value_bytes, {"acks": 1}, target),
+        _produce(value_bytes, {"linger.ms": 0}),
+        _produce(value_bytes, {"linger.ms": 50}),
+        _produce(value_bytes, {"compression.type": "lz4"}),
+        _produce(value_bytes, {"compression.type": "zstd"}),
+        _produce(value_bytes, {"enable.idempotence": "true"}),
+    )
+
+
+TRIALS = (
+    *_writers(100),
+    *_writers(1024, 1.5, quick=True),
+    _consume(100),
+    _consume(1024, 1.3, quick=True),
+    _consume(1024, cold=True),
+)

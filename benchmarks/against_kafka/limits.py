@@ -1,0 +1,92 @@
+"""What this machine can do at most, measured in the same run: loopback, sendfile, memory, disk."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.processes import SERVER_CORE, on_core
+from benchmarks.questions import KIB, MIB
+from benchmarks.raw_load import NO_ID, SOURCE, RawLoad, Shape, compiled
+
+_REQUEST = (60).to_bytes(4, "big") + bytes(60)  # about as long as a Fetch of one partition
+_COPIED_BYTES = 64 * MIB
+_SYNCED_BYTES = 4 * KIB
+
+
+@dataclass(frozen=True)
+class Limit:
+    name: str
+    unit: str
+    value: float
+    bounds: str = ""  # the row that cannot be better
+
+
+def measure(folder: Path, load: RawLoad, seconds: float) -> list[Limit]:
+    program = compiled(SOURCE.with_name("raw_server.c"), folder, "-pthread")
+    data = folder / "data"
+    data.write_bytes(os.urandom(MIB))
+
+    def ask(connections: int, *arguments: str) -> dict[str, float]:
+        with _serving(program, *arguments) as address:
+            running = load.start(address, _REQUEST, Shape(connections), seconds, id_at=NO_ID)
+            return running.result()
+
+    limits = [
+        Limit(
+            "loopback echo, 64 connections",
+            "/s",
+            ask(64, "echo")["per_second"],
+            "ApiVersions, 64 connections",
+        )
+    ]
+    for what, size in (("64 KiB", 64 * KIB), ("1 MiB", MIB)):
+        figure = ask(4, "sendfile", str(data), str(size))["received_mb_per_second"]
+        limits.append(
+            Limit(f"sendfile {what}, 4 connections", "MB/s", figure, f"fetch {what}, 4 connections")
+        )
+    limits.append(Limit("memcpy of 64 MiB", "MB/s", _memcpy_mb_per_second()))
+    limits.append(Limit("append of 4 KiB and fdatasync, median", "µs", _sync_us(folder / "synced", seconds)))
+    return limits
+
+
+@contextmanager
+def _serving(program: Path, *arguments: str) -> Iterator[str]:
+    with on_core(SERVER_CORE):
+        server = subprocess.Popen([program, *arguments], stdout=subprocess.PIPE, text=True)
+    assert server.stdout is not None
+    try:
+        yield f"127.0.0.1:{int(server.stdout.readline())}"
+    finally:
+        server.send_signal(signal.SIGKILL)
+        server.communicate()
+
+
+def _memcpy_mb_per_second() -> float:
+    source, target = memoryview(bytearray(_COPIED_BYTES)), bytearray(_COPIED_BYTES)
+    times = []
+    for _ in range(10):
+        began = time.perf_counter()
+        target[:] = source
+        times.append(time.perf_counter() - began)
+    return _COPIED_BYTES / statistics.median(times) / 1e6
+
+
+def _sync_us(path: Path, seconds: float) -> float:
+    times = []
+    data = os.urandom(_SYNCED_BYTES)
+    with path.open("wb", buffering=0) as file:
+        end = time.perf_counter() + seconds
+        while (began := time.perf_counter()) < end:
+            file.write(data)
+            os.fdatasync(file.fileno())
+            times.append(time.perf_counter() - began)
+    path.unlink()
+    return statistics.median(times) * 1e6
