@@ -1,6 +1,6 @@
 """What transactions cost: records per second, and how long a commit takes, by size and number of partitions.
 
-    python benchmarks/transactions.py [--seconds 3] [--runs 5] [--other host:port]
+    python -m benchmarks.transactions [--seconds 3] [--runs 5] [--other host:port]
 
 The client is librdkafka, one producer at a time. A transaction's records are written and acknowledged first;
 then the commit alone is timed. With `--other` another broker, such as Apache Kafka, is measured in the same
