@@ -6,8 +6,9 @@ import pytest
 
 from client.conftest import NewTopicName
 from compat.broker import unique_name
+from compat.waiting import eventually
 from ottla.client.admin import Admin
-from ottla.client.admin_values import CreatedTopic, NewTopic
+from ottla.client.admin_values import CreatedTopic, NewTopic, ReplicaSize
 from ottla.client.errors import (
     BrokerError,
     InvalidSetting,
@@ -48,7 +49,7 @@ def test_a_topic_is_created_described_and_deleted(admin: Admin) -> None:
     assert all(partition.leader in partition.isr for partition in topic.partitions)
     assert name in admin.topic_names()
     admin.delete_topic(name)
-    assert name not in admin.topic_names()
+    assert eventually(lambda: name not in admin.topic_names())
 
 
 def test_a_topic_is_only_validated_when_asked(admin: Admin) -> None:
@@ -73,7 +74,7 @@ def test_replicas_can_be_placed(admin: Admin) -> None:
     name = unique_name("placed")
     (broker, *_) = admin.cluster().brokers
     admin.create_topic(name, assignment={0: [broker.id], 1: [broker.id]})
-    assert [partition.replicas for partition in admin.topic(name).partitions] == [(broker.id,)] * 2
+    assert [each.replicas for each in admin.topic(name).partitions] == [(broker.id,)] * 2
 
 
 def test_an_unknown_topic_names_the_nearest(admin: Admin) -> None:
@@ -108,7 +109,7 @@ def test_partitions_grow_and_never_shrink(admin: Admin, new_topic: NewTopicName)
     admin.create_partitions(name, 4, validate_only=True)
     assert len(admin.partitions_of(name)) == 2
     admin.create_partitions(name, 4)
-    assert len(admin.partitions_of(name)) == 4
+    assert eventually(lambda: len(admin.partitions_of(name)) == 4)
     with pytest.raises(BrokerError) as caught:
         admin.create_partitions(name, 3)
     assert caught.value.code is ErrorCode.INVALID_PARTITIONS
@@ -162,9 +163,12 @@ def test_an_empty_partition_starts_and_ends_at_zero(admin: Admin, new_topic: New
 
 def test_log_directories_tell_the_sizes_of_partitions(admin: Admin, new_topic: NewTopicName) -> None:
     name = new_topic(2)
-    sizes = [size for each in admin.log_dirs() for size in each.replicas if size.topic == name]
-    assert sorted(size.partition for size in sizes) == [0, 1]
-    assert all(size.bytes == 0 and not size.is_future for size in sizes)
+
+    def sizes() -> list[ReplicaSize]:
+        return [size for each in admin.log_dirs() for size in each.replicas if size.topic == name]
+
+    assert eventually(lambda: sorted(size.partition for size in sizes()) == [0, 1])
+    assert all(size.bytes == 0 and not size.is_future for size in sizes())
 
 
 def test_a_group_has_a_coordinator(admin: Admin) -> None:

@@ -21,7 +21,7 @@ from ottla.model.topics import TopicPartition
 @pytest.fixture(scope="session")
 def filled(bootstrap: str, new_topic: NewTopicName) -> str:
     """Three partitions, each with the numbers 0 to 99 as values, a millisecond apart."""
-    name = new_topic(3)
+    name = new_topic(3, retention_ms="-1")
     with Producer(bootstrap, batch_size=600, linger_ms=50) as producer:
         for number in range(100):
             for partition in range(3):
@@ -39,7 +39,7 @@ def poll_until(consumer: Consumer, count: int, seconds: float = 60) -> list[Cons
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_what_a_stock_client_wrote_is_read(bootstrap: str, new_topic: NewTopicName, codec: str) -> None:
-    name = new_topic()
+    name = new_topic(retention_ms="-1")
     stock = ConfluentProducer({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20})
     for number in range(500):
         headers = [("h", b"%d" % number), ("none", None)] if number % 3 == 0 else None

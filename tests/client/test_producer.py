@@ -53,7 +53,7 @@ def producer(bootstrap: str) -> Iterator[Producer]:
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
 def test_a_stock_client_reads_what_was_sent(bootstrap: str, new_topic: NewTopicName, codec: str) -> None:
-    name = new_topic()
+    name = new_topic(retention_ms="-1")
     with Producer(bootstrap, compression_type=codec, linger_ms=50) as producer:
         futures = [
             producer.send(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from ottla.client.addresses import Address
 from ottla.client.admin_configs import source_of
@@ -53,6 +54,7 @@ from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, Fin
 from ottla.protocol.messages.metadata import MetadataResponse
 
 _NEAREST_COUNT = 3
+_KNOWN_MS_MAX = 5_000
 _COORDINATOR_KINDS = {"group": 0, "transaction": 1}
 
 
@@ -131,7 +133,24 @@ def create_topics(
     )
     address = controller_address(cluster, deadline_ms)
     answer = cluster.call(address, CREATE_TOPICS, request, CreateTopicsResponse, deadline_ms)
-    return {result.name: _created(result) for result in answer.topics}
+    outcomes = {result.name: _created(result) for result in answer.topics}
+    if not validate_only:
+        created = [name for name, outcome in outcomes.items() if isinstance(outcome, CreatedTopic)]
+        _await_known(cluster, created, min(deadline_ms, cluster.now_ms() + _KNOWN_MS_MAX))
+    return outcomes
+
+
+def _await_known(cluster: Cluster, topics: list[str], deadline_ms: int) -> None:
+    """Until a broker tells of them: with KRaft it may hear of a topic after its creation was acknowledged."""
+
+    def ask(deadline_ms: int) -> None:
+        for topic in _ask(cluster, topics, deadline_ms).topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise broker_error(topic.error_code)
+
+    if topics:
+        with suppress(ClientError):  # they are created all the same
+            cluster.retry(ask, deadline_ms)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
