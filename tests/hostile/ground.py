@@ -16,9 +16,9 @@ from ottla.testing import BrokerProcess
 
 MIB = 1024 * 1024
 
-_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR) +[\w.]+: ")
-_CLOSED = re.compile(r"ottla\.server\.reactor: closed 127\.0\.0\.1:(\d+) on PLAINTEXT: (.+)")
-_STARTUP = re.compile(r"Ottla broker|  (listens on|keeps data|try it|stop it) |note: ")
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (INFO|WARNING|ERROR) +[\w.]+: ")
+_CLOSED = re.compile(r"server\.reactor: closed 127\.0\.0\.1:(\d+) on PLAINTEXT: (.+)")
+_STARTUP = re.compile(r"Ottla broker|  (listens on|keeps data|zookeeper|metrics|try it|stop it) |note: ")
 
 
 class Ground:

@@ -24,7 +24,7 @@ from ottla.protocol.messages.metadata import MetadataRequest
 DECENT, ABUSED = "decent", "abused"
 QUEUED_BYTES_MAX = 64 * MIB
 REQUEST_BYTES_MAX = 48 * MIB
-SLOWDOWN_MAX = 25  # of a round trip of some milliseconds: generous, because the machine has other work too
+SLOWDOWN_MAX = 250  # of a round trip of some milliseconds: only starvation fails, the figures tell the rest
 SLOWDOWN_FLOOR_MS = 4  # ratios of less than this are noise
 
 
