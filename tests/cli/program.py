@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from cli.warm_program import warm_program
 
 DEADLINE_SECONDS = 60
 
@@ -48,16 +49,10 @@ class Program:
         return [sys.executable, "-m", "ottla", *arguments]
 
     def __call__(self, *arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
-        done = subprocess.run(
-            self.command(*arguments),
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
-            capture_output=True,
-            env={**self.environment, **environment},
-            cwd=self.home,
-            timeout=DEADLINE_SECONDS,
-            check=False,
-        )
-        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        seen = {**self.environment, **environment}
+        code, out, err = warm_program().run(list(arguments), given, seen, self.home, DEADLINE_SECONDS)
+        return Done(code, out.decode(), err.decode())
 
     def ok(self, *arguments: str, stdin: str | bytes = "", **environment: str) -> Done:
         done = self(*arguments, stdin=stdin, **environment)
