@@ -1,28 +1,24 @@
 """One broker process: opens the data, wires the rooms together, serves, and stops without losing anything.
 
-The only place that owns threads: the caller's runs the reactor and owns all state; one syncs, two read cold
-data. Everything they bring back runs on the owner's thread.
+The caller's thread runs the reactor and owns all state. What others (`threads`) bring back runs there.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Callable
 from functools import partial
 
 from ottla.controller.changes import BrokerConfigChanged, Change
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
-from ottla.controller.znode_formats import EndPoint
 from ottla.coordination.client import HostedCoordination, LocalCoordination
 from ottla.coordination.ensemble import KazooCoordination
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.files import Files, Lock, SystemFiles
 from ottla.model.clock import Clock, SystemClock
-from ottla.model.configs import ConfigSource
 from ottla.model.health import Health
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
@@ -33,18 +29,17 @@ from ottla.node.ensemble import SESSION_OVER, ControllerOperation, connect, outc
 from ottla.node.failures import BrokerFailed, ending_of, require
 from ottla.node.hosting import Hosting
 from ottla.node.housekeeping import Housekeeping
+from ottla.node.ports import Ports
 from ottla.node.scrubbing import Scrubbing
-from ottla.node.settings import BrokerSettings, connection_limits
-from ottla.node.socket_options import socket_options
+from ottla.node.settings import BrokerSettings
+from ottla.node.socket_options import limit_connections, socket_options
 from ottla.node.sync_rounds import SyncRounds
+from ottla.node.threads import Threads
 from ottla.node.watching import Watching
-from ottla.node.workers import Workers
-from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
 from ottla.server.fetch_sessions import FetchSessions
-from ottla.server.http.application import HttpApplication, http_socket_options
 from ottla.server.kafka import KafkaApplication
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
@@ -52,7 +47,6 @@ from ottla.server.services import Services
 
 log = logging.getLogger(__name__)
 
-_COLD_READERS = 2
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 
 
@@ -70,26 +64,35 @@ class Broker:
         self.metrics = Registry()
         self.partitions = Partitions()
         self.health = Health()
-        self.listeners: list[Listener] = []  # as bound
-        self.http: Listener | None = None  # /metrics and its kin, as bound
-        self.zookeeper: Listener | None = None  # for ZooKeeper clients, as bound
         self._files = files or SystemFiles()
         self._failure: BaseException | None = None
         self._stop_asked = False
-        self._bound: list[tuple[Listener, socket.socket]] = []
         self._lock: Lock | None = None  # of the coordination directory
         self._ensemble: KazooCoordination | None = None  # when the tree is not ours
         self._directories = LogDirectories()
         self._cleaning: Cleaning | None = None
         self._socket_options = socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
-        self._syncer = Workers("sync", 1, self._reactor.post)
-        self._coordination_syncer = Workers("coordination", 1, self._reactor.post)
-        self._reader = Workers("read", _COLD_READERS, self._reactor.post)
-        self._scrubber = Workers("scrub", 1, self._reactor.post)
-        self._reactor.offload = self._reader
+        self._ports = Ports(settings, self._reactor, self.metrics)
+        self._threads = Threads(self._reactor.post)
+        self._reactor.offload = self._threads.reader
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """For Kafka clients, as bound."""
+        return self._ports.listeners
+
+    @property
+    def http(self) -> Listener | None:
+        """For /metrics and its kin, as bound."""
+        return self._ports.http
+
+    @property
+    def zookeeper(self) -> Listener | None:
+        """For ZooKeeper clients, as bound."""
+        return self._ports.zookeeper
 
     # -- starting ------------------------------------------------------------------------------------------
 
@@ -102,7 +105,23 @@ class Broker:
             raise
 
     def _start(self) -> None:
-        self._bind()
+        self._ports.bind()
+        self._take_office()
+        self._open_logs()
+        self._controller.on_change.append(self._follow)
+        limit_connections(self._socket_options, self._controller.config)
+        self._services = self._make_services()
+        self._serve()
+        self._add_gauges()
+        log.info(
+            "broker %d serves %d partitions on %s",
+            self.settings.node_id,
+            len(self.partitions),
+            ", ".join(map(str, self.listeners)),
+        )
+
+    def _take_office(self) -> None:
+        """Open the tree of znodes, here or elsewhere, and rebuild the controller's image from it."""
         coordination_dir = os.path.abspath(self.settings.coordination_dir)
         self._files.make_directories(coordination_dir)
         self._lock = self._files.lock(os.path.join(coordination_dir, LOCK))
@@ -111,10 +130,12 @@ class Broker:
             self._coordination, self.clock, self.settings.config, self.settings.node_id
         )
         require(take_office(self.settings.ensemble, self._controller.start, self._coordination))
+
+    def _open_logs(self) -> None:
         self._rounds = SyncRounds(
             self._coordination_rounds(),
             self.partitions,
-            self._syncer,
+            self._threads.syncer,
             self.clock,
             self.metrics,
             self._fail,
@@ -130,18 +151,21 @@ class Broker:
         self._hosting.host_all()
         self._cleaning = self._make_cleaning()
         self.health.add("cleaner", self._cleaning.problem)
-        self._controller.on_change += [self._hosting.follow, self._cleaning.follow, self._follow]
-        self._limit_connections()
-        self._services = self._make_services()
+        self._controller.on_change += [self._hosting.follow, self._cleaning.follow]
+
+    def _serve(self) -> None:
+        """Ports are opened first and registered then: clients are told ports that are really open."""
         groups, transactions = self._services.groups, self._services.transactions
         self._controller.on_change += [groups.follow, transactions.follow]
         groups.start()
         transactions.start()
-        self._open_listeners()
-        self._open_zookeeper()
+        endpoints = self._ports.serve(KafkaApplication(self._services))
+        self._await(lambda done: self._controller.register_broker(endpoints, self.settings.rack, done))
+        if isinstance(self._coordination, LocalCoordination):  # else they have the ensemble
+            self._ports.open_zookeeper(self._coordination)
         self._housekeeping = self._make_housekeeping()
         self._scrubbing = self._make_scrubbing()
-        self._open_http()
+        self._ports.open_http(self._make_watching().pages)
         self._reactor.turn_hooks += [
             self._parking.settle,
             groups.topic.flush,
@@ -152,27 +176,12 @@ class Broker:
             groups.topic.wake_if_dirty,
             transactions.topic.wake_if_dirty,
         ]
+
+    def _add_gauges(self) -> None:
         self.metrics.gauge("server.parked", lambda: len(self._parking))
         self.metrics.gauge("partitions", lambda: len(self.partitions))
         self.metrics.gauge("partitions.offline", lambda: len(self.partitions.offline))
         self.metrics.gauge("log.directories.offline", lambda: len(self._directories.failed))
-        log.info(
-            "broker %d serves %d partitions on %s",
-            self.settings.node_id,
-            len(self.partitions),
-            ", ".join(map(str, self.listeners)),
-        )
-
-    def _bind(self) -> None:
-        """Before any data is opened: most failed starts are a second broker on the same port."""
-        for listener in self.settings.listeners:
-            try:
-                self._bound.append((listener, self._reactor.bind(listener)))
-            except OSError as error:
-                raise BrokerFailed(
-                    f"cannot listen on {listener}: {error.strerror}; choose another address "
-                    "with --port or the setting listeners"
-                ) from error
 
     def _open_coordination(self, directory: str) -> HostedCoordination:
         if self.settings.ensemble is None:
@@ -183,21 +192,9 @@ class Broker:
     def _coordination_rounds(self) -> CoordinationRounds | None:
         if not isinstance(self._coordination, LocalCoordination):
             return None  # an ensemble makes its changes durable by itself
-        return CoordinationRounds(self._coordination, self._coordination_syncer, self._reactor, self._fail)
-
-    def _open_zookeeper(self) -> None:
-        """Who did not ask for the port does not have to do without a broker because it is taken."""
-        if not isinstance(self._coordination, LocalCoordination):
-            return  # clients of ZooKeeper have the ensemble
-        port = ZooKeeperPort(self.settings.zookeeper, self._coordination, self._reactor, self.metrics)
-        try:
-            port.open()
-        except OSError as error:
-            text = f"cannot listen on {self.settings.zookeeper.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
-            if "clientPort" in self.settings.config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
-                raise BrokerFailed(text) from error
-            log.warning("no ZooKeeper port: %s", text)
-        self.zookeeper = port.listener
+        return CoordinationRounds(
+            self._coordination, self._threads.coordination_syncer, self._reactor, self._fail
+        )
 
     def _await(self, operation: ControllerOperation) -> None:
         """Runs a controller operation to its end; only while nobody is served yet."""
@@ -218,14 +215,7 @@ class Broker:
 
     def _follow(self, change: Change) -> None:
         if isinstance(change, BrokerConfigChanged):
-            self._limit_connections()
-
-    def _limit_connections(self) -> None:
-        """max.connections and its kin may change while the broker runs."""
-        limits = connection_limits(self._controller.config)
-        self._socket_options.connections_max = limits.connections_max
-        self._socket_options.connections_per_address_max = limits.for_address
-        self._socket_options.connections_per_second_max = limits.per_second_max
+            limit_connections(self._socket_options, self._controller.config)
 
     def _make_services(self) -> Services:
         return Services(
@@ -243,7 +233,7 @@ class Broker:
             fetch_sessions=FetchSessions(
                 self.settings.config.integer("max.incremental.fetch.session.cache.slots")
             ),
-            offload_read=self._reader,
+            offload_read=self._threads.reader,
             fetch_bytes_max=self.settings.config.integer("fetch.max.bytes"),
         )
 
@@ -266,8 +256,8 @@ class Broker:
             self.partitions,
             self._directories,
             self._rounds,
-            self._syncer,
-            self._reader,
+            self._threads.syncer,
+            self._threads.reader,
         )
 
     def _make_scrubbing(self) -> Scrubbing:
@@ -276,28 +266,14 @@ class Broker:
             self.clock,
             self._files,
             self.partitions,
-            self._scrubber,
+            self._threads.scrubber,
             self.metrics,
             self.settings.config.integer("ottla.log.scrub.bytes.per.second"),
             self.settings.config.integer("log.initial.task.delay.ms"),
         )
 
-    def _open_listeners(self) -> None:
-        """Opens first, then registers: clients are told ports that are really open."""
-        application = KafkaApplication(self._services)
-        for listener, sock in self._bound:
-            control = listener.name == self.settings.control_plane_listener
-            self.listeners.append(self._reactor.listen(listener, application, control=control, sock=sock))
-        ports = {listener.name: listener.port for listener in self.listeners}
-        advertised = self.settings.advertised_as_bound(ports, socket.getfqdn())
-        endpoints = [EndPoint(each.name, each.host, each.port, each.security_protocol) for each in advertised]
-        self._await(lambda done: self._controller.register_broker(endpoints, self.settings.rack, done))
-
-    def _open_http(self) -> None:
-        """For those who watch. Never a reason not to serve, unless it was asked for."""
-        config, name = self.settings.config, "ottla.http.port"
-        host, port = config.text("ottla.http.host"), config.integer(name)
-        watching = Watching(
+    def _make_watching(self) -> Watching:
+        return Watching(
             self.health,
             self.metrics,
             self._controller,
@@ -306,18 +282,6 @@ class Broker:
             self._files,
             self._services.groups,
         )
-        if port < 0:
-            return
-        application = HttpApplication(watching.pages, self.clock, self._reactor.post)
-        try:
-            self.http = self._reactor.listen(
-                Listener("HTTP", host, port, "PLAINTEXT"), application, options=http_socket_options()
-            )
-        except OSError as error:
-            problem = f"cannot listen on {host}:{port} for /metrics: {error.strerror}; set {name}"
-            if name in config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
-                raise BrokerFailed(problem) from error
-            log.warning("%s", problem)
 
     def _fail(self, error: BaseException) -> None:
         """A sync failed: what the disk holds is not known any more, so nothing further is promised."""
@@ -383,8 +347,7 @@ class Broker:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
         if self._cleaning is not None:
             self._cleaning.stop()
-        for workers in (self._syncer, self._coordination_syncer, self._reader, self._scrubber):
-            workers.stop()
+        self._threads.stop()
         for directory in self._directories:
             self._close_one(partial(directory.close, self._hosting.high_watermarks(directory)))
         self._close_one(self._coordination.close)
@@ -405,10 +368,8 @@ class Broker:
             self._cleaning.abandon()
         if self._ensemble is not None:
             self._ensemble.close()  # before the loop that its threads call
-        for workers in (self._syncer, self._coordination_syncer, self._reader, self._scrubber):
-            workers.abandon()
-        for _, sock in self._bound:
-            sock.close()
+        self._threads.abandon()
+        self._ports.close()
         self._reactor.close()
         for directory in self._directories:
             directory.abandon()

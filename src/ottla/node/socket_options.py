@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ottla.node.settings import BrokerSettings
+from ottla.model.broker_config import BrokerConfig
+from ottla.node.settings import BrokerSettings, connection_limits
 from ottla.server.accepting import SocketOptions
 
 
@@ -18,3 +19,11 @@ def socket_options(settings: BrokerSettings) -> SocketOptions:
         connections_per_address_max=limits.for_address,
         idle_ms_max=settings.connections_idle_ms_max,
     )
+
+
+def limit_connections(options: SocketOptions, config: BrokerConfig) -> None:
+    """max.connections and its kin may change while the broker runs."""
+    limits = connection_limits(config)
+    options.connections_max = limits.connections_max
+    options.connections_per_address_max = limits.for_address
+    options.connections_per_second_max = limits.per_second_max

@@ -1,0 +1,27 @@
+"""The threads of a broker beside its owner's, by what they wait for: no one's disk holds up another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.node.workers import Workers
+
+_COLD_READERS = 2
+
+
+class Threads:
+    def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
+        self.syncer = Workers("sync", 1, post)  # of the logs
+        self.coordination_syncer = Workers("coordination", 1, post)  # of the tree of znodes
+        self.reader = Workers("read", _COLD_READERS, post)  # of what is not in the page cache
+        self.scrubber = Workers("scrub", 1, post)
+        self._all = (self.syncer, self.coordination_syncer, self.reader, self.scrubber)
+
+    def stop(self) -> None:
+        """Waits for what is under way."""
+        for workers in self._all:
+            workers.stop()
+
+    def abandon(self) -> None:
+        for workers in self._all:
+            workers.abandon()
