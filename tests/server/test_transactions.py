@@ -44,6 +44,7 @@ from ottla.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from ottla.server import transaction_service
 from transaction_calls import NEW_PRODUCE, OLD_PRODUCE, Producer, committed
 from wire import WireClient
 
@@ -254,6 +255,16 @@ def test_clients_may_not_write_the_coordinators_topic(client: WireClient) -> Non
     answer = produce(client, TRANSACTIONS_TOPIC, batch_of(b"v"))
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert describe_topic(client, TRANSACTIONS_TOPIC).is_internal
+
+
+def test_the_end_of_a_transaction_without_partitions_is_answered_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transaction_service, "_HOLD_MS_MAX", 3_600_000)  # longer than the client waits
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        producer = Producer(client)
+        assert producer.end(is_commit=False).error_code == ErrorCode.NONE
+        assert producer.epoch == 1
 
 
 # -- restarts ------------------------------------------------------------------------------------------------

@@ -206,9 +206,9 @@ class TransactionService:
         self, partition: Transactions, transactional_id: str, decided: Transaction, done: Done
     ) -> None:
         def written(refusal: Refused | None) -> None:
+            done(refusal)  # first, so that it waits already if there is no marker to wait for
             if refusal is None and decided.state.is_ending:
                 self._mark(partition, transactional_id, decided.partitions)
-            done(refusal)
 
         partition.write([transaction_record(transactional_id, decided)], written)
         partition.machine.remember_last_epoch(transactional_id, decided)
