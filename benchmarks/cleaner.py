@@ -31,8 +31,8 @@ from ottla.log.cleaner import Cleaner
 from ottla.log.cleaning_job import CleanedGroup, CleaningJob
 from ottla.log.cleaning_plan import Resources, find_cleanable, make_job
 from ottla.log.directory import LogDirectory
-from ottla.log.files import SystemFiles
 from ottla.log.flusher import Flusher
+from ottla.log.system_files import SystemFiles
 from ottla.model.configs import DEFAULT_TOPIC_CONFIG
 from ottla.model.topics import TopicId, TopicPartition
 from ottla.node.broker import Broker

@@ -24,7 +24,7 @@ from ottla.coordination.client import LocalCoordination
 from ottla.coordination.operations import Create, Multi, Operation, SetData
 from ottla.coordination.snapshots import SLICE_NODES, SnapshotWriter
 from ottla.coordination.znodes import Tree
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import SystemClock
 from ottla.model.configs import BrokerConfig
 

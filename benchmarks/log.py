@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from ottla.log import flusher
 from ottla.log.directory import LogDirectory
-from ottla.log.files import SystemFiles
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 from ottla.model.configs import DEFAULT_TOPIC_CONFIG, TopicConfig
 from ottla.model.topics import TopicId, TopicPartition
 from ottla.records.batch import CheckedBatch, read_header

@@ -22,7 +22,7 @@ from ottla.coordinator.group_records import (
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.transaction import Transaction, TransactionState
 from ottla.coordinator.transaction_records import transaction_record
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.topics import TopicPartition
 from ottla.records.batch import CheckedBatch, read_header
 from ottla.records.content import Record, build_batch

@@ -11,7 +11,7 @@ from faults.power_cut import SimulatedFiles
 from ottla.coordination.client import LOCAL_SESSION, LocalCoordination
 from ottla.coordination.operations import Check, Code, Create, Delete, Multi, Result, SetData
 from ottla.coordination.watches import EventType, WatchEvent
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import ManualClock
 
 DIRECTORY = "/coordination"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
-from ottla.log.files import Buffer, SystemFile, SystemFiles
+from ottla.log.files import Buffer
+from ottla.log.system_files import SystemFile, SystemFiles
 
 PAGE_BYTES = 4096
 

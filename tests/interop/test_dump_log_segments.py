@@ -17,7 +17,7 @@ from log.building import NOW_MS, PARTITION, new_log, produced, sync
 from log.cleaning import Compacted
 from old_messages import OLD_CODECS, OLD_FORMATS
 from ottla.coordinator.transaction import TransactionState
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.log.transaction_markers import build_marker
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.compression import CODEC_NAMES, Codec

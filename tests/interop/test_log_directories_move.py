@@ -17,8 +17,8 @@ from compat.writing import write_topic
 from interop import znode_moves
 from interop.apache_servers import Kafka39, ZooKeeper
 from interop.whole_topics import read_whole
-from ottla.log.files import SystemFiles
 from ottla.log.inspection.directory_check import check_directory
+from ottla.log.system_files import SystemFiles
 from ottla.testing import BrokerProcess
 
 # The first build downloads the jars.

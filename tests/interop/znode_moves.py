@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.operations import Code, Create, Result, SetData
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import SystemClock
 
 Znodes = dict[str, bytes]

@@ -12,8 +12,9 @@ from ottla.log.cleaner import Cleaner
 from ottla.log.cleaning_job import Cleaned, CleanedGroup, CleaningJob
 from ottla.log.cleaning_plan import Cleanable, Resources, find_cleanable, make_job
 from ottla.log.directory import LogDirectory
-from ottla.log.files import Files, SystemFiles
+from ottla.log.files import Files
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 from ottla.records.batch import CONTROL, TRANSACTIONAL, BatchHeader, CheckedBatch, read_header
 from ottla.records.content import Record, build_batch
 from ottla.records.formats import records_of

@@ -22,7 +22,8 @@ from log.building import (
 )
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.directory_properties import WrongDirectory, read_cluster_id
-from ottla.log.files import DirectoryLocked, SystemFiles
+from ottla.log.files import DirectoryLocked
+from ottla.log.system_files import SystemFiles
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicId, TopicPartition
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from faults.power_cut import PowerCut, SimulatedFiles
-from ottla.log import files as files_module
-from ottla.log.files import DirectoryLocked, FileRange, Files, SystemFiles
+from ottla.log import system_files
+from ottla.log.files import DirectoryLocked, FileRange, Files
 from ottla.log.filesystem_sync import open_filesystem_sync
+from ottla.log.system_files import SystemFiles
 
 
 @pytest.fixture(params=["system", "simulated"])
@@ -166,7 +167,7 @@ def test_a_lock_holds_against_another_process_with_a_posix_lock(tmp_path: Path) 
 
 @pytest.fixture
 def without_pwritev(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "_HAS_PWRITEV", False)
+    monkeypatch.setattr(system_files, "_HAS_PWRITEV", False)
 
 
 @pytest.mark.usefixtures("without_pwritev")

@@ -10,9 +10,9 @@ import pytest
 
 from faults.power_cut import SimulatedFiles
 from log.building import NOW_MS, PARTITION, TOPIC_ID, append, config, new_log, open_directory, read_all, sync
-from ottla.log.files import SystemFiles
 from ottla.log.flusher import Flusher
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 from ottla.model.topics import TopicPartition
 
 

@@ -12,9 +12,9 @@ from log.cleaning import clean as compact
 from old_messages import OLD_CODECS, OLD_FORMATS, as_kept, old_set
 from ottla.log.directory import LogDirectory
 from ottla.log.file_names import offset_name
-from ottla.log.files import SystemFiles
 from ottla.log.inspection.directory_check import check_directory
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 from ottla.records.compression import Codec
 from ottla.records.content import Record
 from ottla.records.formats import records_of, scan

@@ -23,8 +23,8 @@ from log.building import (
     regain_room,
     sync,
 )
-from ottla.log.files import SystemFiles
 from ottla.log.partition_log import OffsetOutOfRange, PartitionLog
+from ottla.log.system_files import SystemFiles
 from ottla.model.errors import ErrorCode
 from ottla.records.batch import HEADER_BYTES, read_header
 from ottla.records.formats import verify_crc

@@ -11,8 +11,9 @@ import pytest
 
 from faults.cold_disk import ColdFiles
 from log.building import NOW_MS, append, config, new_log, open_directory, records_in, sync
-from ottla.log.files import NotResident, SystemFiles
+from ottla.log.files import NotResident
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 
 T = TypeVar("T")
 

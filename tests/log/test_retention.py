@@ -12,8 +12,8 @@ import pytest
 from faults.power_cut import SimulatedFiles
 from log.building import NOW_MS, PARTITION, append, config, new_log, open_directory, read_all, sync
 from ottla.log.directory import LogDirectory
-from ottla.log.files import SystemFiles
 from ottla.log.partition_log import PartitionLog
+from ottla.log.system_files import SystemFiles
 
 DAY_MS = 86_400_000
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from log.building import append, config, new_log
-from ottla.log.files import SystemFiles
 from ottla.log.scrub import PIECE_BYTES, SegmentScrub
+from ottla.log.system_files import SystemFiles
 from ottla.model.errors import CorruptData
 
 

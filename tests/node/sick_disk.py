@@ -8,8 +8,9 @@ import threading
 from collections.abc import Sequence
 from fnmatch import fnmatch
 
-from ottla.log.files import Buffer, SystemFile, SystemFiles
+from ottla.log.files import Buffer
 from ottla.log.filesystem_sync import FilesystemSync
+from ottla.log.system_files import SystemFile, SystemFiles
 
 
 class SickFiles(SystemFiles):

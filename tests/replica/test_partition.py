@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from log.building import NOW_MS, TOPIC_ID, batch, config, new_log, open_directory, sync
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import TopicId

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.files import FileRange, SystemFiles
+from ottla.log.files import FileRange
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import ManualClock
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.api_versions import ApiVersionsResponse

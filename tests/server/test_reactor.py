@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.files import FileRange, SystemFiles
+from ottla.log.files import FileRange
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import SystemClock
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry

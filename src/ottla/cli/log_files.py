@@ -16,7 +16,7 @@ from ottla.cli.output import Row, print_rows, styled
 from ottla.cli.state_records import RECORD_DECODERS
 from ottla.log.directory import LOCK
 from ottla.log.file_names import parse_directory
-from ottla.log.files import DirectoryLocked, SystemFiles
+from ottla.log.files import DirectoryLocked
 from ottla.log.inspection.dump import FileDump, UnknownFile, dump_file
 from ottla.log.inspection.file_check import check_place
 from ottla.log.inspection.findings import Finding
@@ -24,6 +24,7 @@ from ottla.log.inspection.places import Place, PlaceKind, files_in, find_place
 from ottla.log.inspection.repair import perform
 from ottla.log.inspection.repair_directory import DirectoryRepair, plan_repair
 from ottla.log.inspection.repair_plan import Wish
+from ottla.log.system_files import SystemFiles
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 

@@ -17,7 +17,8 @@ from ottla.coordination.client import HostedCoordination, LocalCoordination
 from ottla.coordination.ensemble import KazooCoordination
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
-from ottla.log.files import Files, Lock, SystemFiles
+from ottla.log.files import Files, Lock
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import Clock, SystemClock
 from ottla.model.health import Health
 from ottla.model.listeners import Listener

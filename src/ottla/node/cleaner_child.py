@@ -18,7 +18,7 @@ from typing import TextIO
 
 from ottla.log.cleaner import Cleaner
 from ottla.log.cleaning_job import CleaningJob
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.model.errors import CorruptData
 from ottla.node.cleaner_process import Trouble
 from ottla.records.findings import CorruptRecords

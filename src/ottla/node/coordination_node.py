@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 
 from ottla.coordination.client import LocalCoordination
-from ottla.log.files import Files, Lock, SystemFiles
+from ottla.log.files import Files, Lock
+from ottla.log.system_files import SystemFiles
 from ottla.model.clock import Clock, SystemClock
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry

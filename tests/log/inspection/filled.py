@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from log.building import NOW_MS, PARTITION, append, config, new_log, produced, sync
-from ottla.log.files import SystemFiles
+from ottla.log.system_files import SystemFiles
 from ottla.records.compression import Codec
 
 FILES = SystemFiles()
