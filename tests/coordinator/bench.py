@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import count
 
-from ottla.coordinator.classic_group import NEVER_MS, ClassicGroup
+from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_machine import GroupMachine
 from ottla.coordinator.group_members import Caller
+from ottla.coordinator.group_state import NEVER_MS
 from ottla.coordinator.offset_commits import Commit, PartitionCommit
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now, StateRecord

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from coordinator.bench import GROUP, Bench, committed, subscription
-from ottla.coordinator.classic_group import GroupState
+from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode
 from ottla.protocol.fields import Message

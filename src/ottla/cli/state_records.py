@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from ottla.coordinator.consumer_records import ConsumerRecord, TopicPartitions
 from ottla.coordinator.group_records import (
     GroupMetadataValue,
     OffsetCommitValue,
@@ -11,7 +14,8 @@ from ottla.coordinator.group_records import (
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.transaction_records import read_transaction
 from ottla.log.inspection.readable import RecordDecoders
-from ottla.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, topic_id_text
+from ottla.protocol.fields import Message, fields_of
 
 
 def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
@@ -20,11 +24,29 @@ def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | Non
         raise ValueError("a record of groups has a key")
     record = read_record(StateRecord(key, value))
     if record is None:
-        raise ValueError("not a record of classic groups")
+        raise ValueError("not a record of groups")
+    if isinstance(record, ConsumerRecord):
+        return _consumer_text(record)
     if isinstance(record, OffsetRecord):
         place = f"{record.key.topic}-{record.key.partition}"
         return f"offset of group {record.key.group} in {place}", _offset_text(record.value)
     return f"group {record.key.group}", _group_text(record.value)
+
+
+def _consumer_text(record: ConsumerRecord) -> tuple[str, str | None]:
+    """By the names of its fields; topic ids as Kafka's tools print them."""
+    key, value = record
+    rest = [f"{name} {text}" for name, text in _fields(key) if name != "group"]
+    subject = f"{type(key).__name__.removesuffix('Key')} of group {key.group}"
+    return ", ".join([subject, *rest]), value and ", ".join(f"{name} {text}" for name, text in _fields(value))
+
+
+def _fields(message: Message) -> Iterator[tuple[str, str]]:
+    for field in fields_of(type(message)):
+        value = getattr(message, field.name)
+        if isinstance(value, list | tuple) and value and isinstance(value[0], TopicPartitions):
+            value = "; ".join(f"{topic_id_text(each.topic_id)} {list(each.partitions)}" for each in value)
+        yield field.name, str(value)
 
 
 def _offset_text(value: OffsetCommitValue | None) -> str | None:

@@ -11,25 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from enum import Enum
 
 from ottla.coordinator.group_members import Member, Reply
 from ottla.coordinator.group_records import GroupMetadataValue, group_record
+from ottla.coordinator.group_state import NEVER_MS, GroupState
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
 from ottla.model.errors import ErrorCode, Refused
-
-NEVER_MS = 2**63 - 1
-
-
-class GroupState(Enum):
-    """By the names that clients know."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"  # told of groups that do not exist
 
 
 class ClassicGroup:
@@ -58,6 +46,24 @@ class ClassicGroup:
         self.wake_ms = NEVER_MS  # nothing happens by itself before; may be too early, never too late
         self._awaiting_join = 0  # members that wait for the answer to their join
         self._supporters: Counter[str] = Counter()  # how many members know a protocol
+
+    @property
+    def is_vacant(self) -> bool:
+        """There is nobody in it or about to be."""
+        return self.state is GroupState.EMPTY and not self.members and not self.pending
+
+    @property
+    def can_expire(self) -> bool:
+        """Whether offsets can, of topics that it is not known to read."""
+        if self.protocol_type is None or self.state is GroupState.EMPTY:
+            return True
+        return self.reads_topics and self.subscribed is not None and self.state is GroupState.STABLE
+
+    @property
+    def idle_since_ms(self) -> int | None:
+        """Wall time since which it has no members; None while it has some, and if it never had."""
+        is_left = self.protocol_type is not None and self.state is GroupState.EMPTY
+        return self.state_since_ms if is_left else None
 
     # -- members -------------------------------------------------------------------------------------------
 
@@ -191,6 +197,9 @@ class ClassicGroup:
             ],
         )
         return group_record(self.id, value)
+
+    def tombstones(self) -> list[StateRecord]:
+        return [group_record(self.id, None)]
 
     def apply(self, value: GroupMetadataValue) -> None:
         """Live, the members are those that the record names, and only their assignments are news."""

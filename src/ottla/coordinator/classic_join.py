@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ottla.coordinator.classic_group import ClassicGroup, GroupState
+from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.classic_rebalance import Rebalance, joined_response
 from ottla.coordinator.group_members import Caller, Member, Reply, plain, rebalance_timeout_ms
+from ottla.coordinator.group_state import GroupState
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from ottla.coordinator.classic_group import ClassicGroup, GroupState
+from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_members import Member
+from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now
 from ottla.model.errors import ErrorCode

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 
-from ottla.coordinator.classic_group import ClassicGroup, GroupState
+from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.classic_rebalance import Rebalance
 from ottla.coordinator.group_members import Member, Reply
+from ottla.coordinator.group_state import GroupState
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.leave_group import MemberIdentity, MemberResponse

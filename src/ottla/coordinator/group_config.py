@@ -17,6 +17,10 @@ class GroupConfig:
     size_max: int = 2**31 - 1
     offset_metadata_bytes_max: int = 4096
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
+    consumer_session_timeout_ms: int = 45_000
+    consumer_heartbeat_interval_ms: int = 5_000
+    consumer_size_max: int = 2**31 - 1
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
     new_member_timeout_ms: int = 5 * MINUTE_MS  # as in Kafka, where it is no setting either
 
     @classmethod
@@ -28,4 +32,8 @@ class GroupConfig:
             size_max=config.integer("group.max.size"),
             offset_metadata_bytes_max=config.integer("offset.metadata.max.bytes"),
             offsets_retention_ms=config.integer("offsets.retention.minutes") * MINUTE_MS,
+            consumer_session_timeout_ms=config.integer("group.consumer.session.timeout.ms"),
+            consumer_heartbeat_interval_ms=config.integer("group.consumer.heartbeat.interval.ms"),
+            consumer_size_max=config.integer("group.consumer.max.size"),
+            consumer_assignors=config.texts("group.consumer.assignors"),
         )

@@ -1,7 +1,9 @@
-"""Kafka's records of `__consumer_offsets`, byte for byte: offset commits and the metadata of classic groups.
+"""Kafka's records of `__consumer_offsets`, byte for byte: offset commits and the metadata of groups.
 
-A key begins with two bytes that tell what it is: 0 and 1 an offset commit, 2 a group. A value begins with
-its own version. Values are written in the versions that Kafka 2.3 to 4 write; all up to 4 are read.
+A key begins with two bytes that tell what it is: 0 and 1 an offset commit, 2 a classic group, others are of
+consumer groups (`consumer_records`). A value begins with its own version.
+
+Values are written in the versions that Kafka 2.3 to 4 write; all up to 4 are read.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
+from ottla.coordinator.consumer_records import ConsumerRecord, read_consumer_record
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.versioned import decode_versioned, encode_versioned, version_of
 from ottla.protocol.fields import Int32, Int64, Message, ignorable, since, until
@@ -82,7 +85,7 @@ def group_record(group_id: str, value: GroupMetadataValue | None) -> StateRecord
     return StateRecord(key, None if value is None else encode_versioned(value, _GROUP_VALUE))
 
 
-def read_record(record: StateRecord) -> OffsetRecord | GroupRecord | None:
+def read_record(record: StateRecord) -> OffsetRecord | GroupRecord | ConsumerRecord | None:
     """None for kinds of records that are not known here. Malformed for what is no record at all."""
     kind = version_of(record.key)
     if kind in (0, _OFFSET_COMMIT):
@@ -95,4 +98,4 @@ def read_record(record: StateRecord) -> OffsetRecord | GroupRecord | None:
             decode_versioned(GroupMetadataKey, record.key),
             None if record.value is None else decode_versioned(GroupMetadataValue, record.value),
         )
-    return None
+    return read_consumer_record(kind, record)

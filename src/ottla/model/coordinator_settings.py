@@ -20,7 +20,7 @@ from ottla.model.config_types import (
 from ottla.model.limits import MIB
 from ottla.model.topic_settings import DAY_MS, HOUR_MS, MINUTE_MS
 
-_NO_NEW_PROTOCOL = "groups of the new protocol (KIP-848) are not served yet"
+_NO_GROUP_SETTINGS = "groups have no settings of their own yet, so there is nothing to bound"
 
 
 def _group(
@@ -30,8 +30,8 @@ def _group(
     doc: str,
     rule: Rule | None = None,
     importance: Importance = "medium",
+    inert: str = "",
 ) -> Setting:
-    inert = _NO_NEW_PROTOCOL if name.startswith("group.co") else ""
     return Setting(name, kind, default, doc, rule, importance, inert=inert)
 
 
@@ -82,9 +82,15 @@ _GROUPS = (
         45_000,
         "The shortest that a group may set.",
         at_least(1),
+        inert=_NO_GROUP_SETTINGS,
     ),
     _group(
-        "group.consumer.max.session.timeout.ms", INT, 60_000, "The longest that a group may set.", at_least(1)
+        "group.consumer.max.session.timeout.ms",
+        INT,
+        60_000,
+        "The longest that a group may set.",
+        at_least(1),
+        inert=_NO_GROUP_SETTINGS,
     ),
     _group(
         "group.consumer.heartbeat.interval.ms",
@@ -99,6 +105,7 @@ _GROUPS = (
         5000,
         "The shortest interval that a group may set.",
         at_least(1),
+        inert=_NO_GROUP_SETTINGS,
     ),
     _group(
         "group.consumer.max.heartbeat.interval.ms",
@@ -106,6 +113,7 @@ _GROUPS = (
         15_000,
         "The longest interval that a group may set.",
         at_least(1),
+        inert=_NO_GROUP_SETTINGS,
     ),
     _group(
         "group.consumer.max.size",
@@ -119,6 +127,10 @@ _GROUPS = (
         LIST,
         ("uniform", "range"),
         "The assignors that the broker offers to groups of the new protocol; the first is the default.",
+        Rule(
+            "one or more of uniform, range",
+            lambda value: isinstance(value, tuple) and bool(value) and set(value) <= {"uniform", "range"},
+        ),
     ),
     _group(
         "offset.metadata.max.bytes",

@@ -113,3 +113,9 @@ ZNODE_ACL_BYTES_MAX = 64 * KIB
 
 ZNODE_WATCHES_PER_CLIENT_MAX = 100_000
 """Watches of one ZooKeeper connection, some 200 bytes each; one that wants more is told to slow down."""
+
+PATTERN_LENGTH_MAX = 4 * KIB
+"""Characters of a subscription by regular expression: a dozen of the longest topic names."""
+
+PATTERN_MEMORY_BYTES_MAX = 1 * MIB
+"""What RE2 may take for one of them, compiled; its own default is eight times that."""

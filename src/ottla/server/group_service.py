@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ottla.controller.changes import Change, TopicDeleted
+from ottla.controller.changes import Change, PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.controller.topics import TopicSpec
-from ottla.coordinator.classic_group import NEVER_MS
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_machine import GroupMachine
+from ottla.coordinator.group_state import NEVER_MS
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now, StateRecord
 from ottla.model.configs import BrokerConfig
@@ -59,7 +59,9 @@ class GroupService:
     def __init__(self, services: Services) -> None:
         config = services.broker_config
         self._services = services
-        self._config = GroupConfig.of(config)
+        self.config = GroupConfig.of(config)
+        self.topics_version = 0  # another one after each change of topics or of their partition counts
+        self._serves_consumer_groups = "consumer" in config.texts("group.coordinator.rebalance.protocols")
         self._timers: dict[str, Timer] = {}  # one for each group in which time can change something
         self._expiry_interval_ms = config.integer("offsets.retention.check.interval.ms")
         self.topic: StateTopic[GroupMachine] = StateTopic(
@@ -102,6 +104,12 @@ class GroupService:
             reply.refuse(refusal.code)
             return
         self.follow_up(partition, group_id, decision(partition.machine, self.now))
+
+    def check_serves_consumer_groups(self) -> None:
+        if not self._serves_consumer_groups:
+            raise Refused(
+                ErrorCode.UNSUPPORTED_VERSION, "group.coordinator.rebalance.protocols is without 'consumer'"
+            )
 
     def find(self, group_id: str) -> Groups:
         if not group_id:
@@ -185,7 +193,7 @@ class GroupService:
     # -- what the topic asks for ---------------------------------------------------------------------------
 
     def new_machine(self) -> GroupMachine:
-        return GroupMachine(self._config, _new_member_id)
+        return GroupMachine(self.config, _new_member_id)
 
     def loaded(self, partition: Groups) -> None:
         outcome = partition.machine.loaded(self.now)
@@ -205,6 +213,8 @@ class GroupService:
 
     def follow(self, change: Change) -> None:
         self.topic.follow(change)
+        if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
+            self.topics_version += 1
         if isinstance(change, TopicDeleted) and change.topic.name != OFFSETS_TOPIC:
             for partition in self.loaded_partitions():
                 self._begin("forgetting a deleted topic", self._forget(partition, change.topic.name))

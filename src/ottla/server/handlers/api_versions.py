@@ -28,9 +28,14 @@ if TYPE_CHECKING:
     from ottla.server.services import Services
 
 _LEVEL_0_SINCE = 4  # older clients stumble over a feature whose lowest level is 0 (KAFKA-17011)
-_SUPPORTED = (SupportedFeatureKey("transaction.version", 0, 2),)
-_FINALIZED = (FinalizedFeatureKey("transaction.version", max_version_level=2, min_version_level=2),)
-"""transaction.version 2: each transaction has its own epoch (KIP-890)."""
+_SUPPORTED = (SupportedFeatureKey("group.version", 0, 1), SupportedFeatureKey("transaction.version", 0, 2))
+_FINALIZED = (
+    FinalizedFeatureKey("group.version", max_version_level=1, min_version_level=1),
+    FinalizedFeatureKey("transaction.version", max_version_level=2, min_version_level=2),
+)
+"""group.version 1: groups of the new protocol (KIP-848). transaction.version 2: each transaction has its own
+epoch (KIP-890).
+"""
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")  # KIP-511
 

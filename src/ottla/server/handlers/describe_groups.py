@@ -1,14 +1,15 @@
 """DescribeGroups 0-6: state and members of classic groups.
 
-A group that does not exist is Dead; from 6 on it is refused instead. What members said of themselves and
-what they were assigned is told of stable groups only.
+A group that does not exist, or is a consumer group (KIP-848), is Dead; from 6 on it is refused instead. What
+members said of themselves and what they were assigned is told of stable groups only.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.coordinator.classic_group import ClassicGroup, GroupState
+from ottla.coordinator.classic_group import ClassicGroup
+from ottla.coordinator.group_state import GroupState
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -37,8 +38,11 @@ def _describe(exchange: Exchange[DescribeGroupsRequest], services: Services, gro
         if not exchange.may(group_id):
             raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         group = services.groups.topic.find(group_id).machine.groups.get(group_id)
-        if group is None and exchange.version >= _REFUSED_SINCE:
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+        if not isinstance(group, ClassicGroup):
+            reason = "there is none" if group is None else "it uses the consumer protocol"
+            group = None
+            if exchange.version >= _REFUSED_SINCE:
+                raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is no classic group: {reason}")
     except Refused as refusal:
         is_told = exchange.version >= _REFUSED_SINCE
         return DescribedGroup(

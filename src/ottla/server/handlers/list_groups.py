@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ottla.coordinator.classic_group import ClassicGroup
+from ottla.coordinator.groups import Group
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
@@ -33,7 +33,7 @@ def _list(exchange: Exchange[ListGroupsRequest], services: Services) -> Steps:
     states, types = _lower(request.states_filter), _lower(request.types_filter)
     sees_all = services.may(exchange.connection, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
-    def is_told(group: ClassicGroup) -> bool:
+    def is_told(group: Group) -> bool:
         return (
             (not states or group.state.value.lower() in states)
             and (not types or group.kind in types)

@@ -2,6 +2,7 @@
 
 - Up to 7 for one group, from 8 on for many, each with an error of its own. No topics (2+): all there are.
 - From 7 on the client can ask for stable offsets: UNSTABLE_OFFSET_COMMIT where a transaction is open.
+- From 9 on members of consumer groups (KIP-848) tell their epoch, and old ones are refused.
 - From 10 on topics are named by id. What the peer may not describe is refused, or left out of all.
 - The answer leaves when the commits it tells of are durable.
 """
@@ -76,7 +77,9 @@ class _Asked:
         try:
             if not exchange.may(group.group_id):
                 raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            self.partition = services.groups.topic.find(group.group_id)
+            partition = services.groups.topic.find(group.group_id)
+            partition.machine.check_fetch(group.group_id, group.member_id, group.member_epoch)
+            self.partition = partition
         except Refused as refusal:
             self._code = refusal.code
 

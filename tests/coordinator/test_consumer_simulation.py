@@ -1,0 +1,29 @@
+"""Whatever happens to a consumer group: each partition has one owner, and in the end everybody its share."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator.consumer_simulation import World
+from coordinator.test_consumer_group import same_after_replay
+
+
+def live(seed: int, rounds: int) -> World:
+    world = World(seed)
+    for _ in range(rounds):
+        world.chaos(120_000)
+        world.calm()
+        assert same_after_replay(world.bench)
+    return world
+
+
+def test_partitions_have_one_owner_through_deaths_delays_and_crashes() -> None:
+    worlds = [live(seed, 2) for seed in range(6)]
+    assert sum(world.rounds for world in worlds) > 2_000
+    assert sum(world.fenced for world in worlds) > 20, "the chaos was too kind"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_and_through_many_more(seed: int) -> None:
+    live(seed, 3)
