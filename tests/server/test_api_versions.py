@@ -31,6 +31,8 @@ ADVERTISED = {
     "DescribeGroups": (0, 6),
     "ListGroups": (0, 5),
     "DeleteGroups": (0, 2),
+    "ConsumerGroupDescribe": (0, 1),
+    "ConsumerGroupHeartbeat": (0, 1),
     "OffsetDelete": (0, 0),
     "CreateTopics": (2, 7),
     "DeleteTopics": (1, 6),

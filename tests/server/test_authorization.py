@@ -29,6 +29,8 @@ from ottla.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
 )
 from ottla.protocol.messages.api_versions import ApiVersionsRequest
+from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -239,6 +241,18 @@ CASES: dict[str, Case] = {
         lambda topic: DescribeGroupsRequest([GROUP]),
         6,
         lambda it: (it.groups[0].error_code, it.groups[0].group_state) == (GROUP_DENIED, ""),
+        name=GROUP,
+    ),
+    "ConsumerGroupHeartbeat": Case(
+        lambda topic: ConsumerGroupHeartbeatRequest(GROUP, "m"),
+        1,
+        lambda it: it.error_code == GROUP_DENIED,
+        name=GROUP,
+    ),
+    "ConsumerGroupDescribe": Case(
+        lambda topic: ConsumerGroupDescribeRequest([GROUP]),
+        1,
+        lambda it: it.groups[0].error_code == GROUP_DENIED,
         name=GROUP,
     ),
     "ListGroups": Case(lambda topic: ListGroupsRequest(), 5, lambda it: it.groups == (), name=GROUP),

@@ -44,13 +44,22 @@ class Told:
 def run_confluent(bootstrap: str, group: str, topic: str, strategy: str) -> None:
     from confluent_kafka import Consumer, KafkaException
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
+    if strategy in ("uniform", "range-of-the-broker"):  # the new protocol; the broker tells the timeouts
+        protocol: dict[str, Any] = {
+            "group.protocol": "consumer",
+            "group.remote.assignor": strategy.removesuffix("-of-the-broker"),
+        }
+    else:
+        protocol = {
             "partition.assignment.strategy": strategy,
             "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": HEARTBEAT_MS,
+        }
+    consumer = Consumer(
+        {
+            **protocol,
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "topic.metadata.refresh.interval.ms": 1_000,

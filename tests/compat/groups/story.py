@@ -14,7 +14,12 @@ from compat.groups.crew import PYTHON_CLIENTS, Crew
 from ottla.testing import BrokerProcess
 
 PARTITIONS = 6
-SETTINGS = {"group.initial.rebalance.delay.ms": "300", "group.min.session.timeout.ms": "1000"}
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "300",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "3000",
+    "group.consumer.heartbeat.interval.ms": "300",
+}
 
 
 def new_topic(broker: BrokerProcess, partitions: int) -> str:

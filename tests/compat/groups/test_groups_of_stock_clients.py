@@ -15,8 +15,14 @@ from compat.groups.crew import Crew
 from compat.groups.story import PARTITIONS, SETTINGS, Load, committed, ends, members_come_and_go, new_topic
 from ottla.testing import BrokerProcess
 
-QUICK = [("confluent", "cooperative-sticky"), ("kafka-python", "sticky"), ("aiokafka", "roundrobin")]
+QUICK = [
+    ("confluent", "uniform"),
+    ("confluent", "cooperative-sticky"),
+    ("kafka-python", "sticky"),
+    ("aiokafka", "roundrobin"),
+]
 OTHERS = [
+    ("confluent", "range-of-the-broker"),
     ("confluent", "range"),
     ("confluent", "roundrobin"),
     ("kafka-python", "range"),
@@ -44,13 +50,16 @@ def test_members_come_and_go_under_load(broker: BrokerProcess, client: str, stra
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
-def test_a_group_goes_on_after_its_broker_was_killed(client: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "strategy"),
+    [("confluent", "range"), ("confluent", "uniform"), ("kafka-python", "range"), ("aiokafka", "range")],
+)
+def test_a_group_goes_on_after_its_broker_was_killed(client: str, strategy: str) -> None:
     with BrokerProcess(settings=SETTINGS) as broker:
         topic, group = new_topic(broker, PARTITIONS), unique_name("group")
         load = Load(broker, topic)
         try:
-            with Crew(client, "range", broker.bootstrap, group, topic) as crew:
+            with Crew(client, strategy, broker.bootstrap, group, topic) as crew:
                 crew.add(2)
                 crew.wait_for_shares(3, 3)
                 crew.wait_for(set(load.acknowledged))
