@@ -260,8 +260,8 @@ def test_transactions_of_members_commit_with_their_epoch(bench: ConsumerBench) -
     offsets = [PartitionCommit("t", 0, 5, -1, None)]
 
     def commit(member_id: str, epoch: int) -> list[StateRecord]:
-        return bench.machine.commit_in_transaction(
-            Commit(5, GROUP, epoch, member_id, None, -1, offsets), bench.now
+        return bench.machine.commit(
+            Commit(5, GROUP, epoch, member_id, None, -1, offsets), bench.now, in_transaction=True
         )
 
     assert commit("a", 1)

@@ -36,9 +36,10 @@ def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | Non
 def _consumer_text(record: ConsumerRecord) -> tuple[str, str | None]:
     """By the names of its fields; topic ids as Kafka's tools print them."""
     key, value = record
-    rest = [f"{name} {text}" for name, text in _fields(key) if name != "group"]
     subject = f"{type(key).__name__.removesuffix('Key')} of group {key.group}"
-    return ", ".join([subject, *rest]), value and ", ".join(f"{name} {text}" for name, text in _fields(value))
+    rest = [f"{name} {text}" for name, text in _fields(key) if name != "group"]
+    values = None if value is None else ", ".join(f"{name} {text}" for name, text in _fields(value))
+    return ", ".join([subject, *rest]), values
 
 
 def _fields(message: Message) -> Iterator[tuple[str, str]]:
