@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ottla.model.configs import (
@@ -333,9 +331,10 @@ def test_the_configs_that_are_remembered_are_bounded() -> None:
     assert len(broker._shared) <= 1_000
 
 
-def test_ten_thousand_topics_resolve_in_no_time() -> None:
+def test_ten_thousand_topics_share_the_configs_that_are_equal() -> None:
     broker = BrokerConfig()
-    begin = time.perf_counter()
-    for number in range(10_000):
+    resolved = [
         topic_config({"retention.ms": str(number % 100), "cleanup.policy": "compact"}, broker)
-    assert time.perf_counter() - begin < 1.0  # 0.02 s on one quiet core
+        for number in range(10_000)
+    ]
+    assert len({id(each) for each in resolved}) == 100

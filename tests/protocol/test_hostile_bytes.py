@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 import struct
-import time
 import tracemalloc
 
 import pytest
@@ -114,10 +113,8 @@ def test_a_count_alone_allocates_nothing(message_type: type[Message], version: i
         data = head + prefix + bytes(padding)
         decode_or_refuse(message_type, version, data)  # compiles the reader
         tracemalloc.start()
-        started = time.perf_counter()
         with pytest.raises(Malformed, match="elements"):
             decode(message_type, version, data)
-        assert time.perf_counter() - started < 0.1
         assert tracemalloc.get_traced_memory()[1] < ALLOCATED_BYTES_MAX
         tracemalloc.stop()
 

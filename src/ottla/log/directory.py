@@ -75,12 +75,10 @@ class LogDirectory:
             self.was_clean = self._take_clean_marker()
             self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS)
             self._log_starts = self._read_offsets(checkpoints.LOG_START_OFFSETS)
-            self.high_watermarks = self._read_offsets(
-                checkpoints.HIGH_WATERMARKS
-            )  # as of the last checkpoint
-            self.cleaned_offsets = (
-                self._read_cleaned_offsets()
-            )  # where the next cleaning pass of a log begins
+            # As of the last checkpoint.
+            self.high_watermarks = self._read_offsets(checkpoints.HIGH_WATERMARKS)
+            # Where the next cleaning pass of a log begins.
+            self.cleaned_offsets = self._read_cleaned_offsets()
             self._load(config_of, now_ms)
             self._sync()
             if not self.was_clean:
@@ -153,7 +151,7 @@ class LogDirectory:
         try:
             return checkpoints.decode_offsets(self._files.read_all(path))
         except CorruptData as error:
-            raise CorruptData(f"{path}: {error}") from error
+            raise CorruptData(f"{path}: {error}; `ottla log repair` puts it right from the logs") from error
 
     def _read_cleaned_offsets(self) -> dict[TopicPartition, int]:
         try:
