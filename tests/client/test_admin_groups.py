@@ -17,8 +17,9 @@ from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_is_listed_described_and_deleted(
-    bootstrap: str, admin: Admin, new_topic: NewTopicName
+    bootstrap: str, admin: Admin, new_topic: NewTopicName, protocol: str
 ) -> None:
     topic, group = new_topic(2), unique_name("group")
     with Producer(bootstrap) as producer:
@@ -27,6 +28,7 @@ def test_a_group_is_listed_described_and_deleted(
         {
             "bootstrap.servers": bootstrap,
             "group.id": group,
+            "group.protocol": protocol,
             "auto.offset.reset": "earliest",
             "client.id": "stock",
         }

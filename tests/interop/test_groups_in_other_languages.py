@@ -15,6 +15,7 @@ from ottla.testing import BrokerProcess
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 CASES = [
+    ("java", "uniform"),
     ("java", "range"),
     ("java", "sticky"),
     ("java", "cooperative-sticky"),
@@ -45,6 +46,18 @@ def test_members_come_and_go_under_load(
     broker: BrokerProcess, commands: dict[str, list[str]], client: str, strategy: str
 ) -> None:
     members_come_and_go(broker, client, strategy, commands)
+
+
+def test_one_group_of_the_new_protocol_in_two_languages(
+    broker: BrokerProcess, commands: dict[str, list[str]]
+) -> None:
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    with Crew("java", "uniform", broker.bootstrap, group, topic, commands) as crew:
+        crew.add(1)
+        crew.add(2, "confluent")
+        crew.wait_for_shares(2, 2, 2)
+        crew.alive[0].leave()
+        crew.wait_for_shares(3, 3)
 
 
 def test_one_group_in_three_languages(broker: BrokerProcess, commands: dict[str, list[str]]) -> None:

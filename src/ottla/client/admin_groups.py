@@ -9,17 +9,22 @@ from ottla.client import admin_topics
 from ottla.client.admin_values import CommittedOffset, GroupDescription, GroupListing, GroupMember
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
-from ottla.client.errors import BrokerError, ClientError, broker_error
+from ottla.client.errors import BrokerError, ClientError, Unsupported, broker_error
 from ottla.client.group_formats import PROTOCOL_TYPE, decode_assignment
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 from ottla.protocol.apis import (
+    CONSUMER_GROUP_DESCRIBE,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     LIST_GROUPS,
     OFFSET_COMMIT,
     OFFSET_DELETE,
     OFFSET_FETCH,
+)
+from ottla.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
 )
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.protocol.messages.describe_groups import (
@@ -78,12 +83,48 @@ def describe_group(cluster: Cluster, group_id: str, deadline_ms: int) -> GroupDe
             coordinator.address, DESCRIBE_GROUPS, request, DescribeGroupsResponse, deadline_ms
         )
         (group,) = answer.groups
+        if group.group_state == "Dead":  # there is none, or it is of the other protocol
+            return _describe_consumer_group(cluster, group_id, coordinator, deadline_ms)
         _check(group_id, group.error_code, group.error_message)
-        if group.group_state == "Dead":  # before version 6 that is how a missing group is told
-            raise _missing(group_id)
         return _description(group, coordinator)
 
     return _of_coordinator(cluster, group_id, ask, deadline_ms)
+
+
+def _describe_consumer_group(
+    cluster: Cluster, group_id: str, coordinator: Broker, deadline_ms: int
+) -> GroupDescription:
+    """Of the protocol that servers assign in (KIP-848), which older brokers do not have."""
+    request = ConsumerGroupDescribeRequest((group_id,))
+    try:
+        answer = cluster.call(
+            coordinator.address, CONSUMER_GROUP_DESCRIBE, request, ConsumerGroupDescribeResponse, deadline_ms
+        )
+    except Unsupported:
+        raise _missing(group_id) from None
+    (group,) = answer.groups
+    _check(group_id, group.error_code, group.error_message)
+    return GroupDescription(
+        id=group.group_id,
+        state=group.group_state,
+        protocol_type=PROTOCOL_TYPE,
+        assignor=group.assignor_name,
+        coordinator=coordinator,
+        members=tuple(
+            GroupMember(
+                id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                host=member.client_host,
+                assignment=tuple(
+                    TopicPartition(topic.topic_name, partition)
+                    for topic in member.assignment.topic_partitions
+                    for partition in topic.partitions
+                ),
+            )
+            for member in group.members
+        ),
+    )
 
 
 def _description(group: DescribedGroup, coordinator: Broker) -> GroupDescription:

@@ -9,6 +9,7 @@ from ottla.model.config_types import (
     LIST,
     LONG,
     SHORT,
+    STRING,
     ConfigType,
     Importance,
     Rule,
@@ -16,6 +17,8 @@ from ottla.model.config_types import (
     Value,
     at_least,
     between,
+    one_of,
+    some_of,
 )
 from ottla.model.limits import MIB
 from ottla.model.topic_settings import DAY_MS, HOUR_MS, MINUTE_MS
@@ -127,10 +130,16 @@ _GROUPS = (
         LIST,
         ("uniform", "range"),
         "The assignors that the broker offers to groups of the new protocol; the first is the default.",
-        Rule(
-            "one or more of uniform, range",
-            lambda value: isinstance(value, tuple) and bool(value) and set(value) <= {"uniform", "range"},
-        ),
+        some_of("uniform", "range"),
+    ),
+    Setting(
+        "group.consumer.migration.policy",
+        STRING,
+        "disabled",
+        "Whether a group with members can go from the classic protocol to the new one, or back.",
+        one_of("disabled", "upgrade", "downgrade", "bidirectional"),
+        "medium",
+        unsupported="a group changes its protocol only while it is empty",
     ),
     _group(
         "offset.metadata.max.bytes",

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.broker import unique_name
-from compat.groups.crew import Crew
+from compat.groups.crew import WITHIN_SECONDS, Crew
 from compat.groups.story import PARTITIONS, SETTINGS, Load, committed, ends, members_come_and_go, new_topic
+from compat.waiting import eventually
 from ottla.testing import BrokerProcess
 
 QUICK = [
@@ -92,6 +94,37 @@ def test_who_comes_later_starts_where_the_last_one_stopped(broker: BrokerProcess
             crew.wait_for(values)
             assert {value for _, _, value in member.read} == values, "nothing twice, nothing else"
             member.leave()
+
+
+@pytest.mark.timeout(300)
+def test_a_pattern_follows_the_topics_that_come(broker: BrokerProcess) -> None:
+    """Of the new protocol: the broker matches it."""
+    prefix = unique_name("prefix")
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": unique_name("group"),
+            "group.protocol": "consumer",
+            "topic.metadata.refresh.interval.ms": 1_000,
+        }
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    consumer.subscribe([f"^{prefix}-.*"])
+
+    def reads(*topics: str) -> bool:
+        consumer.poll(0.2)
+        return {each.topic for each in consumer.assignment()} == set(topics)
+
+    try:
+        topics: list[str] = []
+        for number in range(2):
+            topics.append(f"{prefix}-{number}")
+            admin.create_topics([NewTopic(topics[-1], 1, 1)])[topics[-1]].result(30)
+            assert eventually(lambda: reads(*topics), WITHIN_SECONDS), topics
+        admin.delete_topics(topics[:1])[topics[0]].result(30)
+        assert eventually(lambda: reads(topics[1]), WITHIN_SECONDS)
+    finally:
+        consumer.close()
 
 
 @pytest.mark.timeout(300)

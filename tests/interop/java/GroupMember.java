@@ -44,9 +44,14 @@ public final class GroupMember {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("group.id", arguments[1]);
-        settings.put("partition.assignment.strategy", ASSIGNORS.get(arguments[3]));
-        settings.put("session.timeout.ms", "3000");
-        settings.put("heartbeat.interval.ms", "500");
+        if (arguments[3].equals("uniform")) {  // the new protocol; the broker tells the timeouts
+            settings.put("group.protocol", "consumer");
+            settings.put("group.remote.assignor", "uniform");
+        } else {
+            settings.put("partition.assignment.strategy", ASSIGNORS.get(arguments[3]));
+            settings.put("session.timeout.ms", "3000");
+            settings.put("heartbeat.interval.ms", "500");
+        }
         settings.put("auto.offset.reset", "earliest");
         settings.put("enable.auto.commit", "false");
         settings.put("metadata.max.age.ms", "1000");
