@@ -21,7 +21,7 @@ from log.building import (
     sync,
 )
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
-from ottla.log.directory_properties import WrongDirectory, read_cluster_id
+from ottla.log.directory_properties import WrongDirectory
 from ottla.log.files import DirectoryLocked
 from ottla.log.system_files import SystemFiles
 from ottla.model.errors import CorruptData
@@ -79,8 +79,6 @@ def test_meta_properties_are_kafkas_and_keep_the_directory_id() -> None:
     first = directory.properties.directory_id
     directory.close()
     assert open_as(files, CLUSTER_ID, 7).properties.directory_id == first
-    assert read_cluster_id(files, "/disk") == CLUSTER_ID
-    assert read_cluster_id(files, "/none") is None
 
 
 def test_a_directory_of_another_broker_or_layout_is_refused_and_stays_free() -> None:

@@ -64,10 +64,6 @@ class Cluster:
 
     # -- without waiting -----------------------------------------------------------------------------------
 
-    def address_of(self, broker_id: int) -> Address | None:
-        broker = self.metadata.view.brokers.get(broker_id)
-        return None if broker is None else broker.address
-
     def any_address(self) -> Address:
         """A broker to ask, another one each time; the bootstrap addresses as long as none is known."""
         known = [broker.address for broker in self.metadata.view.brokers.values()]

@@ -58,14 +58,6 @@ def claim_directory(files: Files, path: str, cluster_id: str, node_id: int) -> D
     return DirectoryProperties(cluster_id, node_id, directory_id, _LAYOUT in found)
 
 
-def read_cluster_id(files: Files, path: str) -> str | None:
-    """The cluster a directory belongs to, before anyone claims it."""
-    file = os.path.join(path, FILE_NAME)
-    if not files.exists(file):
-        return None
-    return parse_properties(files.read_all(file)).get("cluster.id")
-
-
 def missing_properties(data: bytes) -> list[str]:
     """What the `meta.properties` of any Kafka names, and this one does not."""
     found = parse_properties(data)
