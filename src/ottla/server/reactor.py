@@ -8,10 +8,8 @@ answers once. It never waits for a disk and knows nothing of what the frames mea
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
-from collections import deque
 from collections.abc import Callable
 
 from ottla.log.files import FileRange
@@ -27,6 +25,7 @@ from ottla.model.metrics import Registry
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
+from ottla.server.mailbox import Mailbox
 from ottla.server.poller import BROKEN, HANGUP, READABLE, WRITABLE, Poller, best_poller
 from ottla.server.timers import Timers
 from ottla.server.warming import Offload, run_at_once, warm
@@ -46,24 +45,20 @@ class Reactor:
         self.timers = Timers()
         self.offload: Offload = run_at_once  # how cold data is read
         self.file_failed: Callable[[str, BaseException], None] = lambda *_: None  # hears of unreadable ones
-        self.turn_hooks: list[
-            Callable[[], None]
-        ] = []  # run after the frames of each turn, before answers leave
+        # Run after the frames of each turn, before answers leave.
+        self.turn_hooks: list[Callable[[], None]] = []
         self._options = options
         self._poller = poller or best_poller()
         self._connections: dict[int, tuple[Connection, Acceptor]] = {}
         self._ready: dict[Connection, None] = {}  # connections with answers to send, in order of readiness
         self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
-        self._posted: deque[Callable[[], None]] = deque()
-        self._waker_in, self._waker_out = socket.socketpair()
-        self._waker_in.setblocking(False)
-        self._waker_out.setblocking(False)
-        self._woken = False  # a byte is on its way; no lock, because a signal handler posts too
+        self._mailbox = Mailbox()
+        self.post = self._mailbox.post  # the only thing of the reactor that other threads may call
         self._held_bytes = 0  # memory that peers make us hold, over all connections
         self._now_ms = clock.monotonic_ms()  # when this turn began
         self._running = False
         self._reading = True
-        self._poller.register(self._waker_in.fileno(), READABLE)
+        self._poller.register(self._mailbox.fileno(), READABLE)
         self._bytes_in = metrics.counter("server.bytes.in")
         self._turns = metrics.counter("server.turns")
         self._accepting = Accepting(options, self._poller, self.timers, clock, metrics, self._welcome)
@@ -103,16 +98,6 @@ class Reactor:
         self._poller.register(connection.fd, READABLE)
         self._connections[connection.fd] = (connection, acceptor)
 
-    # -- from other threads --------------------------------------------------------------------------------
-
-    def post(self, action: Callable[[], None]) -> None:
-        """Runs `action` on the owner thread in its next turn. The only method other threads may call."""
-        self._posted.append(action)
-        if not self._woken:
-            self._woken = True
-            with contextlib.suppress(OSError):  # full: it is awake anyway; closed: nobody waits any more
-                self._waker_out.send(b"\0")
-
     # -- the loop ------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -142,8 +127,8 @@ class Reactor:
                 elif bits & (BROKEN | HANGUP):  # nobody reads it at the moment, so nobody else would notice
                     self._close(self._connections[fd][0])
             else:
-                self._drain_waker()
-        self._run_posted()
+                self._mailbox.silence()
+        self._mailbox.run()
         self.timers.fire(now_ms)
         if readable:
             self._receive(dict.fromkeys(readable), now_ms)
@@ -152,22 +137,13 @@ class Reactor:
         self._send_answers()
 
     def _poll_timeout_ms(self, wait_ms_max: int | None) -> int | None:
-        if self._postponed or self._posted or self._ready:
+        if self._postponed or self._mailbox.actions or self._ready:
             return 0
         deadline_ms = self.timers.next_deadline_ms()
         if deadline_ms is None:
             return wait_ms_max
         wait_ms = max(0, deadline_ms - self.clock.monotonic_ms())
         return wait_ms if wait_ms_max is None else min(wait_ms, wait_ms_max)
-
-    def _drain_waker(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._waker_in.recv(4096)
-        self._woken = False
-
-    def _run_posted(self) -> None:
-        for _ in range(len(self._posted)):
-            self._posted.popleft()()
 
     # -- receiving -----------------------------------------------------------------------------------------
 
@@ -407,6 +383,5 @@ class Reactor:
         self.stop_listening()
         for connection, _ in list(self._connections.values()):
             self._close(connection)
-        self._waker_in.close()
-        self._waker_out.close()
+        self._mailbox.close()
         self._poller.close()
