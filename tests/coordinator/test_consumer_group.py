@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from coordinator.bench import GROUP
@@ -139,6 +141,23 @@ def test_patterns_follow_the_topics(bench: ConsumerBench) -> None:
 def test_what_is_no_pattern_is_refused(bench: ConsumerBench, pattern: str) -> None:
     assert Client(bench, "a", None, pattern).beat() is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert not bench.machine.groups
+
+
+def test_without_an_engine_patterns_are_refused_with_the_cure(
+    bench: ConsumerBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    client = Client(bench, "a", None, "never_compiled_before")
+    refused = bench.ask(client.request())
+    assert refused.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert "install google-re2" in (refused.error_message or "")
+
+
+def test_a_first_heartbeat_that_was_not_written_leaves_no_member(bench: ConsumerBench) -> None:
+    bench.decide(Client(bench, "a").request(), "a")
+    bench.advance(SESSION_MS)
+    assert bench.log == []
+    assert not bench.consumers().members
 
 
 def test_old_epochs_are_fenced(bench: ConsumerBench) -> None:

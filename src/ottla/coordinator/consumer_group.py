@@ -212,9 +212,15 @@ class ConsumerGroup:
             self.set_revocation_deadline(member, now_ms)
 
     def overdue(self, now_ms: int) -> list[str]:
-        """Members whose time is up; also finds when to look again."""
+        """Members whose time is up; also finds when to look again.
+
+        A deadline of nobody is left behind by a first heartbeat whose records did not fit into the log.
+        """
         deadlines = (self.session_deadlines_ms, self.revocation_deadlines_ms)
         late = [member_id for each in deadlines for member_id, at_ms in each.items() if at_ms <= now_ms]
         ahead = (at_ms for each in deadlines for at_ms in each.values() if at_ms > now_ms)
         self.wake_ms = min(ahead, default=NEVER_MS)
-        return list(dict.fromkeys(late))
+        strays = [member_id for member_id in late if member_id not in self.members]
+        for member_id in strays:
+            self.session_deadlines_ms.pop(member_id, None)
+        return [member_id for member_id in dict.fromkeys(late) if member_id in self.members]
