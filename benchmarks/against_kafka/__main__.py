@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -38,6 +40,7 @@ def main() -> None:
     if any(setup.broker is KAFKA.broker for setup in setups):
         kafka_classpath()
     os.sched_setaffinity(0, {CLIENT_CORE})  # and with it all clients
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no broker outlives the run
     results = Results(scale.name, conditions(scale))
     folder = CACHE / "data"
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import time
@@ -17,7 +16,7 @@ from benchmarks.against_kafka.jars import kafka_classpath
 from benchmarks.peer import Peer
 from benchmarks.processes import SERVER_CORE, on_core
 
-from ottla.testing import BrokerProcess
+from ottla.testing import BrokerDied, BrokerProcess
 
 _START_SECONDS_MAX = 300
 _STOP_SECONDS_MAX = 300
@@ -56,8 +55,12 @@ class Broker:
         """Cleanly, with its data left for another start."""
         raise NotImplementedError
 
+    def kill(self) -> None:
+        """If it runs."""
+        raise NotImplementedError
+
     def discard(self) -> None:
-        self.stop()
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _launch(self) -> None:
@@ -92,8 +95,11 @@ class Ottla(Broker):
         self._process.start(_START_SECONDS_MAX)
 
     def stop(self) -> None:
+        self._process.stop(_STOP_SECONDS_MAX)
+
+    def kill(self) -> None:
         if self._process.running:
-            self._process.stop(_STOP_SECONDS_MAX)
+            self._process.kill()
 
 
 class ApacheKafka(Broker):
@@ -157,12 +163,17 @@ class ApacheKafka(Broker):
     def _answers(self) -> bool:
         assert self._process is not None
         if self._process.poll() is not None:
-            raise RuntimeError(f"Apache Kafka ended:\n{(self.folder / 'output').read_text()[-4000:]}")
+            raise BrokerDied(f"Apache Kafka ended:\n{(self.folder / 'output').read_text()[-4000:]}")
         return super()._answers()
 
     def stop(self) -> None:
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait(_STOP_SECONDS_MAX)
+
+    def kill(self) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.kill()
             self._process.wait(_STOP_SECONDS_MAX)
 
 

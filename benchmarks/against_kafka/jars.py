@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 POM = Path(__file__).parent / "pom.xml"
 CACHE = Path(__file__).parents[2] / ".bench"
+
+
+def kafka_version() -> str:
+    found = re.search(r"<artifactId>kafka_2.13</artifactId>\s*<version>(.*)</version>", POM.read_text())
+    assert found is not None, f"{POM} names no Kafka"
+    return found[1]
 
 
 @functools.cache

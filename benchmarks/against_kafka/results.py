@@ -87,12 +87,14 @@ class Results:
         self.scale = scale
         self.conditions = conditions  # when, where, with what
         self.limits: list[Limit] = []
+        self._seen: list[dict[str, Any]] = []  # all that each run saw, also what no row shows
         self._samples: dict[tuple[str, str], Samples] = defaultdict(Samples)
 
     def of(self, setup: Setup, row: Row) -> Samples:
         return self._samples[setup.key, row.name]
 
-    def add(self, setup: Setup, rows: Iterable[Row], figures: dict[str, float]) -> None:
+    def add(self, setup: Setup, rows: Sequence[Row], figures: dict[str, float]) -> None:
+        self._seen.append({"setup": setup.key, "row": rows[0].name, **figures})
         for row in rows:
             samples = self.of(setup, row)
             samples.values.append(figures[row.figure])
@@ -135,4 +137,5 @@ class Results:
             "limits": [asdict(limit) for limit in self.limits],
             "ratios": ratios,
             "samples": samples,
+            "runs": self._seen,
         }

@@ -26,7 +26,7 @@ class Setup:
     @property
     def settings(self) -> dict[str, str]:
         # Files of a topic that is gone must not weigh on the next measurement.
-        settings = {"log.segment.delete.delay.ms": "1000"}
+        settings = {"log.segment.delete.delay.ms": "100"}
         return settings if self.flush_messages is None else {**settings, _FLUSH: self.flush_messages}
 
 

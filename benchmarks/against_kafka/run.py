@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import platform
+import re
+import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.against_kafka.bench import Bench, Clients
+from benchmarks.against_kafka.jars import kafka_version
 from benchmarks.against_kafka.results import Results
 from benchmarks.against_kafka.rows import Scale, Setup, Trial
 from benchmarks.raw_load import LoadFailed
+
+from ottla.testing import BrokerDied
+
+_FAILURES = (LoadFailed, BrokerDied, AssertionError, OSError, subprocess.SubprocessError)
 
 
 class Run:
@@ -25,31 +33,37 @@ class Run:
     def round(self, number: int, setup: Setup, trials: Sequence[Trial]) -> None:
         wanted = [trial for trial in trials if trial.concerns(setup)]
         if shared := [trial for trial in wanted if not trial.fresh]:
-            bench = self._bench(number, setup, "shared")
-            try:
-                bench.broker.start()
-                bench.warm_up()
-                for trial in shared:
-                    for _ in range(self._scale.runs):
-                        self._try(bench, setup, trial)
-            finally:
-                bench.broker.discard()
+            with self._bench(number, setup, "shared") as bench:
+                self._run_shared(bench, setup, shared)
         for at, trial in enumerate(trial for trial in wanted if trial.fresh):
-            bench = self._bench(number, setup, f"fresh-{at}")
-            try:
+            with self._bench(number, setup, f"fresh-{at}") as bench:
                 self._try(bench, setup, trial)
-            finally:
-                bench.broker.discard()
 
-    def _bench(self, number: int, setup: Setup, what: str) -> Bench:
-        folder = self._folder / f"{setup.key}-{number}-{what}"
-        return Bench(setup.broker(folder, setup.settings), self.clients, self._scale)
+    def _run_shared(self, bench: Bench, setup: Setup, trials: Sequence[Trial]) -> None:
+        try:
+            bench.broker.start()
+            bench.warm_up()
+        except _FAILURES as error:
+            for trial in trials:
+                self._results.fail(setup, trial.rows, f"the broker did not get going: {error}"[:200])
+            return
+        for trial in trials:
+            for _ in range(self._scale.runs):
+                self._try(bench, setup, trial)
+
+    @contextmanager
+    def _bench(self, number: int, setup: Setup, what: str) -> Iterator[Bench]:
+        broker = setup.broker(self._folder / f"{setup.key}-{number}-{what}", setup.settings)
+        try:
+            yield Bench(broker, self.clients, self._scale)
+        finally:
+            broker.discard()
 
     def _try(self, bench: Bench, setup: Setup, trial: Trial) -> None:
         began = time.monotonic()
         try:
             figures = trial.run(bench)
-        except (LoadFailed, AssertionError, OSError) as error:
+        except _FAILURES as error:
             self._results.fail(setup, trial.rows, f"{type(error).__name__}: {error}"[:200])
             outcome = f"failed: {error}"[:120]
         else:
@@ -67,7 +81,14 @@ def conditions(scale: Scale) -> dict[str, str]:
         "scale": scale.name,
         "seconds x runs x rounds": f"{scale.seconds:g} x {scale.runs} x {scale.rounds}",
         "warm-up": f"{scale.warm_up_seconds:g} s",
+        "Apache Kafka": kafka_version(),
+        "processor": _processor(),
         "Python": platform.python_version(),
         "Linux": platform.release(),
         "load before": Path("/proc/loadavg").read_text().split()[0],
     }
+
+
+def _processor() -> str:
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return found[1] if found else platform.machine()

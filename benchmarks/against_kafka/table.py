@@ -29,7 +29,7 @@ def render(results: Results, lines: Sequence[Line]) -> str:
 
 def _line(line: Line) -> str:
     name = line.row.name + (" (less)" if line.row.lower_is_better else "")
-    ratio = "–" if line.ratio is None else f"{line.ratio:.2f}"
+    ratio = "–" if line.ratio is None else f"{line.ratio:.{2 if line.ratio >= 0.1 else 3}f}"
     text = f"{name:<{_NAME}}{_figure(line.ours, line.row.unit):>{_FIGURE}}"
     text += f"{_figure(line.theirs, line.row.unit):>{_FIGURE}}{ratio:>{_RATIO}}"
     if line.target is not None:
