@@ -13,6 +13,7 @@ from benchmarks.questions import KIB, MIB, produce
 
 from ottla.protocol import apis
 from ottla.protocol.fields import Message
+from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.protocol.messages.delete_topics import DeleteTopicsRequest
 from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -20,6 +21,7 @@ from ottla.protocol.messages.metadata import MetadataRequest, MetadataRequestTop
 _CONFIGS = [CreatableTopicConfig("max.message.bytes", str(4 * MIB))]
 _USABLE_SECONDS_MAX = 600
 _GONE_SECONDS_MAX = 5
+_PORTION = 2_000
 _FILL_BATCH_BYTES = 64 * KIB
 
 
@@ -41,10 +43,17 @@ def topic(address: str, data: Path, partitions: int = 1) -> Iterator[str]:
 
 
 def create(peer: Peer, name: str, partitions: int) -> None:
-    topic = CreatableTopic(name, num_partitions=partitions, replication_factor=1, configs=_CONFIGS)
+    """In portions, since Kafka does not make ten thousand partitions at once."""
     peer.socket.settimeout(_USABLE_SECONDS_MAX)
+    count = min(partitions, _PORTION)
+    topic = CreatableTopic(name, num_partitions=count, replication_factor=1, configs=_CONFIGS)
     answer = peer.call(apis.CREATE_TOPICS, 5, CreateTopicsRequest([topic], timeout_ms=300_000))
     assert answer.topics[0].error_code == 0, answer.topics[0]
+    while count < partitions:
+        count = min(partitions, count + _PORTION)
+        grown = CreatePartitionsTopic(name, count, None)
+        answer = peer.call(apis.CREATE_PARTITIONS, 2, CreatePartitionsRequest([grown], timeout_ms=300_000))
+        assert answer.results[0].error_code == 0, answer.results[0]
 
 
 def await_usable(peer: Peer, name: str, partitions: int) -> None:
