@@ -16,6 +16,7 @@ from calls import (
     unique_name,
     values_from,
 )
+from compat.waiting import eventually
 from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TRANSACTIONS_TOPIC
@@ -299,6 +300,7 @@ def test_an_open_transaction_goes_on_after_a_restart(tmp_path: Path, is_commit: 
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
         producer.client = client
         assert committed(client, topic)[1].last_stable_offset == 0
+        assert eventually(lambda: producer.described().error_code == ErrorCode.NONE), "loaded"
         assert producer.send(topic, b"after").error_code == ErrorCode.NONE
         assert producer.end(is_commit).error_code == ErrorCode.NONE
         expected: Sequence[bytes] = [b"before", b"after"] if is_commit else []
