@@ -1,4 +1,4 @@
-"""The records of consumer groups are Kafka's, byte for byte."""
+"""The records of consumer groups are those that the classes of Kafka 4.3.1 write, byte for byte."""
 
 from __future__ import annotations
 

@@ -100,12 +100,8 @@ class ConsumerGroup:
                 ErrorCode.STALE_MEMBER_EPOCH, f"epoch {epoch} of {member_id} is not {member.epoch}, its own"
             )
 
-    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Names, whether they exist or not."""
-        return frozenset(member.topics).union(self.patterns.get(member.pattern or "", ()))
-
     def is_subscribed(self, topic: str) -> bool:
-        return any(topic in self.topics_of(member) for member in self.members.values())
+        return any(topic in member.subscribed(self.patterns) for member in self.members.values())
 
     # -- the log -------------------------------------------------------------------------------------------
 

@@ -289,11 +289,10 @@ class Heartbeat:
             self._record(TargetKey(group.id), TargetValue(epoch))
         return epoch
 
-    def _topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        return frozenset(member.topics).union(self._patterns.get(member.pattern or "", ()))
-
     def _subscribed_topics(self) -> dict[str, KnownTopic]:
-        names = frozenset[str]().union(*(self._topics_of(member) for member in self._members.values()))
+        names = frozenset[str]().union(
+            *(member.subscribed(self._patterns) for member in self._members.values())
+        )
         found = ((name, self._topics.find(name)) for name in sorted(names))
         return {name: topic for name, topic in found if topic is not None}
 
@@ -304,7 +303,9 @@ class Heartbeat:
         )
         question = Question(
             {
-                each.id: frozenset(topics[name].id for name in self._topics_of(each) if name in topics)
+                each.id: frozenset(
+                    topics[name].id for name in each.subscribed(self._patterns) if name in topics
+                )
                 for each in in_order
             },
             {topic.id: topic.partitions for topic in topics.values()},

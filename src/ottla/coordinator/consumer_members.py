@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -100,6 +100,10 @@ class ConsumerMember:
         """Whether the assignor would see no difference."""
         mine = (self.topics, self.pattern, self.assignor, self.instance_id, self.rack_id)
         return mine == (other.topics, other.pattern, other.assignor, other.instance_id, other.rack_id)
+
+    def subscribed(self, patterns: Mapping[str, Sequence[str]]) -> frozenset[str]:
+        """Names of topics, whether they exist or not; with what patterns stand for."""
+        return frozenset(self.topics).union(patterns.get(self.pattern or "", ()))
 
     # -- the log -------------------------------------------------------------------------------------------
 

@@ -128,6 +128,40 @@ def test_a_pattern_follows_the_topics_that_come(broker: BrokerProcess) -> None:
 
 
 @pytest.mark.timeout(300)
+def test_a_static_member_of_the_new_protocol_comes_back_to_its_partitions() -> None:
+    """Its session is long, so that nobody gets them meanwhile."""
+    settings = {"group.consumer.heartbeat.interval.ms": "300"}
+    with BrokerProcess(settings=settings) as broker:
+        topic, group = new_topic(broker, 4), unique_name("group")
+
+        def new(instance_id: str) -> Consumer:
+            consumer = Consumer(
+                {
+                    "bootstrap.servers": broker.bootstrap,
+                    "group.id": group,
+                    "group.instance.id": instance_id,
+                    "group.protocol": "consumer",
+                }
+            )
+            consumer.subscribe([topic])
+            return consumer
+
+        def shares(*consumers: Consumer) -> list[list[int]]:
+            for consumer in consumers:
+                consumer.poll(0.1)
+            return [sorted(each.partition for each in consumer.assignment()) for consumer in consumers]
+
+        first, second = new("one"), new("two")
+        assert eventually(lambda: list(map(len, shares(first, second))) == [2, 2], WITHIN_SECONDS)
+        before = shares(first, second)
+        first.close()
+        again = new("one")
+        assert eventually(lambda: shares(again, second) == before, WITHIN_SECONDS)
+        again.close()
+        second.close()
+
+
+@pytest.mark.timeout(300)
 def test_clients_of_different_makers_share_a_group(broker: BrokerProcess) -> None:
     topic, group = new_topic(broker, PARTITIONS), unique_name("group")
     load = Load(broker, topic)
