@@ -13,6 +13,11 @@ from types import TracebackType
 from cli.program import DEADLINE_SECONDS, Program
 
 
+def _listen_to_ctrl_c() -> None:
+    """As a shell on a terminal starts programs; tests that run in the background have it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Terminal:
     def __init__(self, program: Program, *arguments: str, **environment: str) -> None:
         self._screen, theirs = pty.openpty()
@@ -25,6 +30,7 @@ class Terminal:
             env=environment,
             cwd=program.home,
             start_new_session=True,
+            preexec_fn=_listen_to_ctrl_c,
         )
         os.close(theirs)
         self.text = ""  # everything that was shown
