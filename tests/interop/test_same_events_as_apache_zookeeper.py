@@ -39,9 +39,7 @@ class Watched:
     def events(self) -> list[tuple[int, str]]:
         """What there is to hear so far; what one change fires is in no particular order."""
         self.watching.request(OpCode.SYNC, "/")
-        heard = [(event.type, event.path) for event in self.watching._events]
-        self.watching._events.clear()
-        return sorted(heard)
+        return sorted((event.type, event.path) for event, _ in self.watching.take_events())
 
     def close(self) -> None:
         self.watching.close()
