@@ -19,17 +19,28 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from ottla.model.errors import ErrorCode
-from ottla.protocol.apis import APIS, FETCH, INIT_PRODUCER_ID, PRODUCE, Api
+from ottla.protocol.apis import ADD_PARTITIONS_TO_TXN, APIS, FETCH, PRODUCE, TXN_OFFSET_COMMIT, Api
 from ottla.protocol.codec import decode
 from ottla.protocol.fields import Message
 from ottla.protocol.headers import decode_request_header, encode_response
+from ottla.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
 from ottla.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ottla.protocol.messages.init_producer_id import InitProducerIdResponse
 from ottla.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
+)
+from ottla.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
 )
 
 _SIZE = struct.Struct(">i")
@@ -214,8 +225,31 @@ def _refusal(api: Api, request: Message, code: ErrorCode) -> Message:
                 for topic in request.topics
             ],
         )
-    assert api is INIT_PRODUCER_ID
-    return InitProducerIdResponse(error_code=code)
+    if api is ADD_PARTITIONS_TO_TXN:
+        assert isinstance(request, AddPartitionsToTxnRequest)
+        return AddPartitionsToTxnResponse(
+            results_by_topic_v3_and_below=[
+                AddPartitionsToTxnTopicResult(
+                    topic.name, [AddPartitionsToTxnPartitionResult(each, code) for each in topic.partitions]
+                )
+                for topic in request.v3_and_below_topics
+            ]
+        )
+    if api is TXN_OFFSET_COMMIT:
+        assert isinstance(request, TxnOffsetCommitRequest)
+        return TxnOffsetCommitResponse(
+            topics=[
+                TxnOffsetCommitResponseTopic(
+                    topic.name,
+                    [
+                        TxnOffsetCommitResponsePartition(each.partition_index, code)
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+    return api.response(error_code=code)  # type: ignore[call-arg]  # the others have one for all
 
 
 def _read_frame(peer: socket.socket) -> bytes:

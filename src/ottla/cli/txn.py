@@ -13,7 +13,7 @@ from ottla.cli.output import Row, print_done, print_facts, print_plan, print_row
 
 if TYPE_CHECKING:
     from ottla.client import Admin
-    from ottla.client.admin_values import OpenTransaction
+    from ottla.client.admin_values import PartitionTransaction
 
 _COLUMNS = ("id", "state", "producer", "coordinator")
 _HANGING_COLUMNS = ("topic", "partition", "first_offset", "producer", "epoch", "last_write")
@@ -111,7 +111,7 @@ def _hanging(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _find_hanging(admin: Admin, topics: list[str], minutes: float) -> list[OpenTransaction]:
+def _find_hanging(admin: Admin, topics: list[str], minutes: float) -> list[PartitionTransaction]:
     """Open in a partition, quiet for long, and not part of any transaction that a coordinator has open."""
     names = topics or admin.topic_names(internal=True)
     partitions = [partition for name in names for partition in admin.partitions_of(name)]

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ottla.client.admin import Admin as Admin
+    from ottla.client.admin_values import GroupMetadata as GroupMetadata
+    from ottla.client.admin_values import OpenTransaction as OpenTransaction
     from ottla.client.consumer import Consumer as Consumer
     from ottla.client.errors import ClientError as ClientError
+    from ottla.client.errors import ProducerFenced as ProducerFenced
+    from ottla.client.errors import TransactionFailed as TransactionFailed
     from ottla.client.fetched import ConsumedRecord as ConsumedRecord
     from ottla.client.group import RebalanceListener as RebalanceListener
     from ottla.client.producer import Producer as Producer
@@ -24,10 +28,14 @@ _HOMES = {
     "ClientError": "ottla.client.errors",
     "ConsumedRecord": "ottla.client.fetched",
     "Consumer": "ottla.client.consumer",
+    "GroupMetadata": "ottla.client.admin_values",
+    "OpenTransaction": "ottla.client.admin_values",
     "Producer": "ottla.client.producer",
+    "ProducerFenced": "ottla.client.errors",
     "RebalanceListener": "ottla.client.group",
     "read": "ottla.client.reading",
     "TopicPartition": "ottla.model.topics",
+    "TransactionFailed": "ottla.client.errors",
 }
 
 __all__ = [
@@ -35,9 +43,13 @@ __all__ = [
     "ClientError",
     "ConsumedRecord",
     "Consumer",
+    "GroupMetadata",
+    "OpenTransaction",
     "Producer",
+    "ProducerFenced",
     "RebalanceListener",
     "TopicPartition",
+    "TransactionFailed",
     "read",
 ]
 

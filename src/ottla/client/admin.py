@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, TypeVar
 
-from ottla.client import admin_configs, admin_groups, admin_offsets, admin_topics, admin_transactions
+from ottla.client import (
+    admin_configs,
+    admin_ends,
+    admin_groups,
+    admin_offsets,
+    admin_topics,
+    admin_transactions,
+)
 from ottla.client.addresses import Address
 from ottla.client.admin_values import (
     BrokerVersions,
@@ -26,6 +33,7 @@ from ottla.client.admin_values import (
     LogDir,
     NewTopic,
     OpenTransaction,
+    PartitionTransaction,
     TransactionDescription,
 )
 from ottla.client.cluster import Cluster
@@ -225,11 +233,20 @@ class Admin:
         return self._ends(partitions, LATEST_TIMESTAMP, read_committed=read_committed)
 
     def resolve_offsets(
-        self, partitions: Iterable[TopicPartition], spec: str | int | OffsetSpec
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: str | int | OffsetSpec,
+        *,
+        read_committed: bool = False,
     ) -> dict[TopicPartition, int]:
         """A place (`offset_spec`) as an offset of each partition, within what the partition holds."""
         place = parse_offset(spec, self._cluster.clock.wall_ms())
-        return admin_offsets.resolve(self._cluster, dict.fromkeys(partitions, place), self._deadline_ms())
+        return admin_offsets.resolve(
+            self._cluster,
+            dict.fromkeys(partitions, place),
+            self._deadline_ms(),
+            read_committed=read_committed,
+        )
 
     def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Drops what is before these offsets (-1: everything). The partitions' new first offsets."""
@@ -279,7 +296,7 @@ class Admin:
     def transaction(self, transactional_id: str) -> TransactionDescription:
         return admin_transactions.describe_transaction(self._cluster, transactional_id, self._deadline_ms())
 
-    def open_transactions(self, partitions: Iterable[TopicPartition]) -> tuple[OpenTransaction, ...]:
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> tuple[PartitionTransaction, ...]:
         """Those that have records in the partitions and no end, whatever a coordinator knows of them."""
         return admin_transactions.open_transactions(self._cluster, partitions, self._deadline_ms())
 
@@ -287,7 +304,22 @@ class Admin:
         """Whoever writes under the id is fenced, and its open transaction aborted."""
         admin_transactions.fence_producer(self._cluster, transactional_id, self._deadline_ms())
 
-    def abort_open_transaction(self, hanging: OpenTransaction) -> None:
+    def end_transactions(
+        self, transactions: Iterable[OpenTransaction], *, commit: bool
+    ) -> dict[OpenTransaction, ClientError | None]:
+        """Ends what `Producer.detach_transaction` left open; by transaction, why not (None: it is ended).
+
+        One that was ended the same way before counts as ended. After TimedOut or a broken connection the
+        outcome is open, and may be asked for again.
+        """
+        return admin_ends.end_transactions(self._cluster, transactions, self._deadline_ms(), commit=commit)
+
+    def end_transaction(self, transaction: OpenTransaction, *, commit: bool = True) -> None:
+        error = self.end_transactions([transaction], commit=commit)[transaction]
+        if error is not None:
+            raise error
+
+    def abort_open_transaction(self, hanging: PartitionTransaction) -> None:
         """Ends it in that partition, past any coordinator: only for one that no coordinator will end."""
         admin_transactions.abort_open(self._cluster, hanging, self._deadline_ms())
 

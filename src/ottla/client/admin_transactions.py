@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ottla.client import admin_topics
 from ottla.client.addresses import Address
 from ottla.client.admin_offsets import ask_leaders
-from ottla.client.admin_values import ListedTransaction, OpenTransaction, TransactionDescription
+from ottla.client.admin_values import ListedTransaction, PartitionTransaction, TransactionDescription
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
 from ottla.client.errors import broker_error
@@ -96,12 +96,12 @@ def describe_transaction(cluster: Cluster, transactional_id: str, deadline_ms: i
 
 def open_transactions(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline_ms: int
-) -> tuple[OpenTransaction, ...]:
+) -> tuple[PartitionTransaction, ...]:
     """What the partitions themselves know of transactions that have not ended."""
 
     def ask(
         address: Address, targets: dict[str, list[TopicPartition]]
-    ) -> dict[TopicPartition, list[OpenTransaction]]:
+    ) -> dict[TopicPartition, list[PartitionTransaction]]:
         request = DescribeProducersRequest(
             [
                 TopicRequest(topic, [target.partition for target in partitions])
@@ -116,7 +116,7 @@ def open_transactions(
                 if partition.error_code:
                     raise broker_error(partition.error_code, str(target), partition.error_message)
                 found[target] = [
-                    OpenTransaction(
+                    PartitionTransaction(
                         target,
                         each.producer_id,
                         each.producer_epoch,
@@ -151,7 +151,7 @@ def fence_producer(cluster: Cluster, transactional_id: str, deadline_ms: int) ->
     cluster.retry(ask, deadline_ms)
 
 
-def abort_open(cluster: Cluster, hanging: OpenTransaction, deadline_ms: int) -> None:
+def abort_open(cluster: Cluster, hanging: PartitionTransaction, deadline_ms: int) -> None:
     """Writes an abort marker where a transaction hangs, past its coordinator."""
     target = hanging.partition
     marker = WritableTxnMarker(

@@ -164,7 +164,27 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """As a partition knows it."""
+    """One that its producer has left open, for somebody else to end (`Admin.end_transactions`)."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    is_empty: bool = False  # nothing was written under it: there is nothing to end
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadata:
+    """Who commits offsets within a transaction: the group fences members that have lost their place."""
+
+    group_id: str
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTransaction:
+    """One that has not ended, as a partition knows it."""
 
     partition: TopicPartition
     producer_id: int

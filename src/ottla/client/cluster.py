@@ -186,7 +186,7 @@ class Cluster:
                 pause_ms = self.backoff.pause_ms(failures)
                 if self.now_ms() + pause_ms >= deadline_ms:
                     raise
-                self._pause(pause_ms)
+                self.pause(pause_ms)
 
     def timed_out(self, what: str) -> TimedOut:
         problem = self.last_problem
@@ -199,7 +199,8 @@ class Cluster:
             self.network.has_met(broker.address) for broker in self.metadata.view.brokers.values()
         )
 
-    def _pause(self, pause_ms: int) -> None:
+    def pause(self, pause_ms: int) -> None:
+        """Answers are taken in meanwhile."""
         end_ms = self.now_ms() + pause_ms
         while (left_ms := end_ms - self.now_ms()) > 0:
             self.network.poll(left_ms)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 from ottla.client import admin_groups, admin_offsets
-from ottla.client.admin_values import CommittedOffset
+from ottla.client.admin_values import CommittedOffset, GroupMetadata
 from ottla.client.assignors import Assignor, named
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
@@ -125,7 +125,17 @@ class Consumer:
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
         """What the group has committed; partitions without a commit are left out."""
         group_id = self._needed_group().id
-        return admin_groups.fetch_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
+        return admin_groups.fetch_offsets(
+            self._cluster, group_id, tuple(partitions), self._deadline_ms(), require_stable=True
+        )
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who this consumer is in its group, for `Producer.send_offsets_to_transaction`."""
+        group = self._needed_group()
+        member = group.membership
+        if member is None:
+            return GroupMetadata(group.id)
+        return GroupMetadata(group.id, member.generation, member.member_id, group.rules.instance_id)
 
     def take_seat(self, partitions: Iterable[TopicPartition]) -> None:
         """For the group: reads exactly these, new ones from what was committed."""
@@ -189,6 +199,11 @@ class Consumer:
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         for partition in partitions or self.assignment():
             self.seek(partition, End())
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether open and aborted transactions are hidden (isolation.level)."""
+        return self._rules.read_committed
 
     def position(self, partition: TopicPartition) -> int:
         """The offset of the next record that `poll` will return."""

@@ -34,6 +34,10 @@ class Unsupported(ClientError):
     """The broker does not offer what the call needs."""
 
 
+class Misused(ClientError):
+    """The call does not fit what was called before."""
+
+
 class BufferFull(ClientError):
     """No room for a record within max.block.ms."""
 
@@ -136,8 +140,26 @@ class ProducerFenced(BrokerError):
     """A newer producer has taken this one's place: it must not write any more."""
 
 
+class TransactionAborted(ClientError):
+    """The record belonged to a transaction that was aborted before the record was delivered."""
+
+
+class TransactionFailed(ClientError):
+    """Something of the transaction is lost, so it can only be aborted. `cause` tells what."""
+
+    def __init__(self, cause: ClientError) -> None:
+        super().__init__(
+            f"the transaction cannot commit: {cause.text}", "abort it, then do all of it again in a new one"
+        )
+        self.cause = cause
+
+
 _COMMIT_CURE = (
     "poll more often (max.poll.interval.ms), or take fewer records per poll; poll() joins the group again"
+)
+_FENCED_CURE = (
+    "close this producer: a newer one with its transactional.id has replaced it, or its transaction took "
+    "longer than transaction.timeout.ms"
 )
 _TOO_LARGE_CURE = "raise max.message.bytes of the topic and max.request.size of the producer, or send less"
 
@@ -156,8 +178,8 @@ _KINDS: dict[ErrorCode, tuple[type[BrokerError], str]] = {
     ErrorCode.UNKNOWN_MEMBER_ID: (CommitFailed, _COMMIT_CURE),
     ErrorCode.REBALANCE_IN_PROGRESS: (CommitFailed, _COMMIT_CURE),
     ErrorCode.OFFSET_OUT_OF_RANGE: (OffsetOutOfRange, "ask for the first and last offsets, then seek"),
-    ErrorCode.INVALID_PRODUCER_EPOCH: (ProducerFenced, "stop this producer: a newer one has replaced it"),
-    ErrorCode.PRODUCER_FENCED: (ProducerFenced, "stop this producer: a newer one has replaced it"),
+    ErrorCode.INVALID_PRODUCER_EPOCH: (ProducerFenced, _FENCED_CURE),
+    ErrorCode.PRODUCER_FENCED: (ProducerFenced, _FENCED_CURE),
 }
 
 _CURES = {
@@ -166,6 +188,10 @@ _CURES = {
     ErrorCode.TOPIC_DELETION_DISABLED: "set delete.topic.enable=true on the brokers",
     ErrorCode.KAFKA_STORAGE_ERROR: "look into the broker's log, and at its disk",
     ErrorCode.UNKNOWN_SERVER_ERROR: "look into the broker's log",
+    ErrorCode.INVALID_TXN_STATE: "make a new producer; its init_transactions() ends what is left of this one",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "make a new producer: the broker has forgotten this one",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "lower transaction.timeout.ms: the broker's most is "
+    "transaction.max.timeout.ms",
     ErrorCode.INVALID_TIMESTAMP: "see message.timestamp.before.max.ms and message.timestamp.after.max.ms",
 }
 

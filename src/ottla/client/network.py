@@ -90,6 +90,14 @@ class Network:
         connection = self._connections.get((address, purpose))
         return None if connection is None else connection.conversation
 
+    def finalized_level(self, address: Address, feature: str, purpose: str = "") -> int:
+        """Of a feature of its cluster, as the broker told when it was connected; 0: it told none."""
+        spoken = self.conversation(address, purpose)
+        if spoken is None or spoken.broker is None:
+            return 0
+        told = {each.name: each.max_version_level for each in spoken.broker.finalized_features}
+        return told.get(feature, 0)
+
     # -- turns ---------------------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: int) -> None:

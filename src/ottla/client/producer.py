@@ -11,6 +11,7 @@ a record that could not be delivered fails its future and its callback.
 from __future__ import annotations
 
 import atexit
+import logging
 import threading
 import time
 import weakref
@@ -37,6 +38,8 @@ from ottla.client.producing import ProducerLoop
 from ottla.client.sender import Sender, SendRules
 from ottla.client.sequences import Sequences
 from ottla.client.settings import PRODUCER_SETTINGS, load
+from ottla.client.transacting import TransactionCalls
+from ottla.client.transactions import Transactions
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import topic_name_problem
@@ -45,10 +48,12 @@ _IN_FLIGHT_IDEMPOTENT_MAX = 5  # a broker remembers that many batches of a produ
 _UNKNOWN_TOPIC_ANSWERS = 5  # with the pauses between them more than a second
 _TIMESTAMP_END_MS = 2**63 - 1
 
+log = logging.getLogger(__name__)
+
 _living: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 
-class Producer:
+class Producer(TransactionCalls):
     def __init__(
         self,
         bootstrap: str | Sequence[str],
@@ -59,14 +64,31 @@ class Producer:
         if isinstance(partitioner, str):
             settings = {**settings, "partitioner.class": partitioner}
         loaded = load(settings, PRODUCER_SETTINGS)
-        sequences = Sequences(enabled=_is_idempotent(settings, loaded))
+        transactional_id = loaded.text_or_none("transactional.id")
+        idempotent = _is_idempotent(settings, loaded)
+        if transactional_id is not None and not idempotent:
+            raise InvalidSetting(
+                "transactional.id needs idempotence",
+                "leave enable.idempotence, acks, retries and max.in.flight.requests.per.connection unset",
+            )
+        sequences = Sequences(enabled=idempotent, transactional=transactional_id is not None)
         rules = _rules(loaded, idempotent=sequences.enabled)
         self._max_block_ms = loaded.integer("max.block.ms")
         self._buffer_bytes = loaded.integer("buffer.memory")
         self._record_bytes_max = loaded.integer("max.request.size")
         self._cluster = Cluster(bootstrap, loaded, auto_create=True)
         self._batches = Accumulator(loaded.integer("batch.size"))
-        self._sender = Sender(self._batches, sequences, rules, self._cluster.backoff)
+        self._transactions = None
+        if transactional_id is not None:
+            self._transactions = Transactions(
+                transactional_id,
+                loaded.integer("transaction.timeout.ms"),
+                sequences,
+                self._batches,
+                self._cluster.backoff,
+                two_phase=loaded.flag("transaction.two.phase.commit.enable"),
+            )
+        self._sender = Sender(self._batches, sequences, rules, self._cluster.backoff, self._transactions)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # batches are done, or topics known
         self._loop = ProducerLoop(self._cluster, self._sender, loaded, self._changed)
@@ -125,6 +147,8 @@ class Producer:
                 raise Closed("the producer is closed")
             if self._batches.bytes + size > self._buffer_bytes:
                 self._wait_for_room(size)
+            if self._transactions is not None:
+                self._transactions.check_open()
             chosen = self._choose(topic, key, known, now_ms) if partition is None else partition
             if not 0 <= chosen < len(known.partitions):
                 raise UnknownPartition(topic, chosen, len(known.partitions))
@@ -232,9 +256,12 @@ class Producer:
             return
         try:
             if timeout != 0:
+                self._abort_before_closing(timeout)
                 self.flush(timeout)
-        except TimedOut:
-            pass  # the futures of what is left tell
+        except TimedOut as error:
+            log.warning("%s", error)  # and the futures of what is left tell
+        except ClientError as error:  # the transaction is no longer this producer's to abort
+            log.warning("a transaction was left as it is: %s", error)
         finally:
             with self._changed:
                 self._is_closed = True

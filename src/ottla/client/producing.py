@@ -13,9 +13,11 @@ from typing import cast
 from ottla.client.accumulator import Batch, Delivery
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
-from ottla.client.errors import ClientError, Closed, broker_error
+from ottla.client.errors import ClientError, Closed, TransactionAborted, broker_error
 from ottla.client.sender import Sender
 from ottla.client.settings import CODECS
+from ottla.client.transaction_requests import FEATURE, PRODUCE_VERSION_BEFORE_LEVEL_2, Request
+from ottla.client.transactions import State, Transactions
 from ottla.model.config_types import TypedValues
 from ottla.model.topics import NO_TOPIC_ID, TopicId, TopicPartition
 from ottla.protocol.apis import INIT_PRODUCER_ID, PRODUCE
@@ -27,11 +29,13 @@ from ottla.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from ottla.records.batch import TRANSACTIONAL
 from ottla.records.content import Record, build_batch
 
 _VERSION_WITHOUT_IDS = 12
 _VERSION_END = 32_767
 _IDLE_MS = 60_000
+_COORDINATOR = "transactions"  # a connection of their own: a Produce may wait for replicas
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +60,8 @@ class ProducerLoop:
         self._identity_asked = False
         self._identity_failures = 0
         self._identity_not_before_ms = 0
+        self._flags = TRANSACTIONAL if sender.transactions is not None else 0
+        self._transactional_id = None if sender.transactions is None else sender.transactions.id
         self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
 
     def start(self) -> None:
@@ -85,6 +91,8 @@ class ProducerLoop:
         with self._changed:
             cluster.metadata.want(self.wanted_topics)
             sender.expire(now_ms)
+            if sender.transactions is not None:
+                self._drop_what_is_lost(sender.transactions)
         while requests := self._drained(now_ms):
             for broker, batches in requests:
                 self._send(broker, batches)
@@ -93,13 +101,59 @@ class ProducerLoop:
             if sender.wants_metadata:
                 sender.wants_metadata = False
                 cluster.metadata.ask_again()
-        wait_ms = min(wait_ms, self._maybe_ask_identity(now_ms), cluster.tick(now_ms))
+        wait_ms = min(wait_ms, self._identity_turn(now_ms), cluster.tick(now_ms))
         cluster.network.poll(0 if sender.finished else wait_ms)
         self._tell()
 
     def _drained(self, now_ms: int) -> list[tuple[Broker, list[Batch]]]:
         with self._changed:
             return self._sender.drain(self._cluster.metadata.view, now_ms)
+
+    # -- transactions ----------------------------------------------------------------------------------------
+
+    def _identity_turn(self, now_ms: int) -> int:
+        """Who this producer is, and its transactions; milliseconds until there is something to do."""
+        transactions = self._sender.transactions
+        if transactions is None:
+            return self._maybe_ask_identity(now_ms)
+        with self._changed:
+            before = transactions.state
+            request = transactions.next_request(now_ms)
+            if transactions.state is not before:
+                self._changed.notify_all()
+        if request is not None:
+            self._ask_coordinator(transactions, request)
+        return transactions.next_ms(now_ms, _IDLE_MS)
+
+    def _ask_coordinator(self, transactions: Transactions, request: Request) -> None:
+        address = request.address or self._cluster.any_address()
+
+        def take(result: Message | ClientError, _version: int) -> None:
+            with self._changed:
+                if request.address is not None and request.address == transactions.coordinator:
+                    level = self._cluster.network.finalized_level(address, FEATURE, _COORDINATOR)
+                    transactions.level = level if isinstance(result, Message) else transactions.level
+                transactions.take(request, result, self._cluster.now_ms())
+                self._drop_what_is_lost(transactions)
+                self._changed.notify_all()
+
+        self._cluster.send(
+            address,
+            request.api,
+            request.message,
+            take,
+            version_max=request.version_max,
+            purpose=_COORDINATOR,
+        )
+
+    def _drop_what_is_lost(self, transactions: Transactions) -> None:
+        """With the lock held: records of a transaction that can only be aborted fail at once."""
+        if transactions.state is State.FATAL:
+            assert transactions.error is not None
+            self._sender.fail_all(transactions.error)
+        elif transactions.state in (State.MUST_ABORT, State.ABORTING):
+            error = transactions.error or TransactionAborted("its transaction was aborted")
+            self._sender.fail_queued(error)
 
     # -- identity ------------------------------------------------------------------------------------------
 
@@ -143,6 +197,7 @@ class ProducerLoop:
             by_topic.setdefault(target.topic, []).append(data)
         ids = {topic: view.topic_id(topic) for topic in by_topic}
         request = ProduceRequest(
+            transactional_id=self._transactional_id,
             acks=self._acks,
             timeout_ms=self._timeout_ms,
             topic_data=[TopicProduceData(topic, ids[topic], data) for topic, data in by_topic.items()],
@@ -165,9 +220,15 @@ class ProducerLoop:
             PRODUCE,
             request,
             take,
-            version_max=_VERSION_WITHOUT_IDS if NO_TOPIC_ID in names else _VERSION_END,
+            version_max=self._produce_version_max(NO_TOPIC_ID in names),
             is_answered=self._acks != 0,
         )
+
+    def _produce_version_max(self, lacks_ids: bool) -> int:
+        transactions = self._sender.transactions
+        if transactions is not None and not transactions.is_v2:
+            return PRODUCE_VERSION_BEFORE_LEVEL_2
+        return _VERSION_WITHOUT_IDS if lacks_ids else _VERSION_END
 
     def _take_answer(
         self, answer: ProduceResponse, by_place: dict[TopicPartition, Batch], names: dict[TopicId, str]
@@ -190,6 +251,7 @@ class ProducerLoop:
                 cast("list[Record]", batch.records),
                 codec=self._codec,
                 level=self._level,
+                flags=self._flags,
                 producer_id=sequences.producer_id,
                 producer_epoch=sequences.epoch,
                 base_sequence=batch.base_sequence,

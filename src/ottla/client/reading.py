@@ -88,6 +88,27 @@ def read(
     **settings: object,
 ) -> Reading:
     """Records from `start` up to `stop` (exclusive; "end": of now; None: for ever); see `offset_spec`."""
+    defaults = {"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest"}
+    consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
+    try:
+        starts, stops = _bounds(
+            bootstrap, topic, start, stop, partitions, read_committed=consumer.reads_committed
+        )
+    except BaseException:
+        consumer.close()
+        raise
+    return Reading(consumer, starts, stops)
+
+
+def _bounds(
+    bootstrap: str | Sequence[str],
+    topic: str,
+    start: Place,
+    stop: Place | None,
+    partitions: Iterable[int] | None,
+    *,
+    read_committed: bool,
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int] | None]:
     with Admin(bootstrap) as admin:
         there = admin.partitions_of(topic)
         targets = there if partitions is None else [TopicPartition(topic, index) for index in partitions]
@@ -95,10 +116,9 @@ def read(
             if target not in there:
                 raise UnknownPartition(topic, target.partition, len(there))
         starts = admin.resolve_offsets(targets, start)
-        stops = None if stop is None else admin.resolve_offsets(targets, stop)
-    defaults = {"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest"}
-    consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
-    return Reading(consumer, starts, stops)
+        if stop is None:
+            return starts, None
+        return starts, admin.resolve_offsets(targets, stop, read_committed=read_committed)
 
 
 def _unfinished(

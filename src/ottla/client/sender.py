@@ -18,11 +18,13 @@ from ottla.client.errors import (
     BrokerUnreachable,
     ClientError,
     ConnectionFailed,
+    ProducerFenced,
     TimedOut,
     broker_error,
     error_code,
 )
 from ottla.client.sequences import Sequences
+from ottla.client.transactions import State, Transactions
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import MIB
 from ottla.protocol.messages.produce import PartitionProduceResponse
@@ -52,10 +54,16 @@ class SendRules:
 
 class Sender:
     def __init__(
-        self, batches: Accumulator, sequences: Sequences, rules: SendRules, backoff: Backoff
+        self,
+        batches: Accumulator,
+        sequences: Sequences,
+        rules: SendRules,
+        backoff: Backoff,
+        transactions: Transactions | None = None,
     ) -> None:
         self.batches = batches
         self.sequences = sequences
+        self.transactions = transactions
         self.is_flushing = False  # nothing lingers
         self.wants_metadata = False  # a leader is unknown or has moved
         self.finished: list[Batch] = []  # done since the owner last looked
@@ -74,6 +82,8 @@ class Sender:
         for lane in self._lanes_in_turn():
             batch = self.sequences.next_batch(lane)
             if batch is None or not self._is_due(batch, now_ms):
+                continue
+            if self.transactions is not None and not self.transactions.may_send(lane.target):
                 continue
             leader = view.leader(lane.target)
             if leader is None:
@@ -115,9 +125,13 @@ class Sender:
         return lane.is_acknowledged or not self.sequences.enabled
 
     def _lingers_until(self, batch: Batch) -> int:
-        if self.is_flushing or not batch.is_open:
+        if self.is_flushing or not batch.is_open or self._is_committing:
             return 0
         return batch.created_ms + self._rules.linger_ms
+
+    @property
+    def _is_committing(self) -> bool:
+        return self.transactions is not None and self.transactions.state is State.COMMITTING
 
     def _take(self, batch: Batch) -> None:
         batch.lane.queue.remove(batch)
@@ -196,6 +210,14 @@ class Sender:
                 if batch.created_ms <= oldest_ms and not batch.is_done:
                     self._finish(batch, self._too_late(batch))
 
+    def fail_queued(self, error: ClientError) -> None:
+        """What waits is never sent: its transaction is lost. What is in flight comes back by itself."""
+        for lane in self.batches.lanes.values():
+            while lane.queue:
+                batch = lane.queue.popleft()
+                self.sequences.failed(batch)
+                self._finish(batch, error)
+
     def fail_all(self, error: ClientError) -> None:
         """Nothing will be sent any more."""
         for lane in self.batches.lanes.values():
@@ -217,7 +239,8 @@ class Sender:
         lane = batch.lane
         if not self._landed(batch):
             return
-        if not batch.is_done and retriable and batch.attempts <= self._rules.retries:
+        lost = self.transactions is not None and not self.transactions.is_sending
+        if not batch.is_done and retriable and not lost and batch.attempts <= self._rules.retries:
             batch.not_before_ms = now_ms + self._backoff.pause_ms(batch.attempts)
             batch.error = error  # of the last try; told if time runs out
             lane.put_back(batch)
@@ -230,6 +253,10 @@ class Sender:
         """Not written. Behind an older batch it waits for its turn, else the epoch must be raised first."""
         lane = batch.lane
         older = any(each.order < batch.order for each in (*lane.in_flight, *lane.queue))
+        if self.transactions is not None:
+            fenced = isinstance(error, ProducerFenced)
+            self._failed(batch, error, now_ms, retriable=older and not fenced)
+            return
         if not older:
             self.sequences.is_broken = True
         self._failed(batch, error, now_ms, retriable=True)
@@ -252,6 +279,8 @@ class Sender:
         batch.error = error
         self.batches.finish(batch)
         self.finished.append(batch)
+        if error is not None and self.transactions is not None:
+            self.transactions.batch_failed(error)
 
     def _too_late(self, batch: Batch) -> ClientError:
         text = f"{batch.lane.target}: not delivered within {self._rules.delivery_timeout_ms} ms"

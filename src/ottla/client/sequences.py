@@ -15,8 +15,9 @@ _EPOCH_MAX = 32_767
 
 
 class Sequences:
-    def __init__(self, *, enabled: bool) -> None:
+    def __init__(self, *, enabled: bool, transactional: bool = False) -> None:
         self.enabled = enabled
+        self.transactional = transactional  # coordinators raise the epoch, never this class
         self.producer_id = NO_PRODUCER_ID
         self.epoch = NO_PRODUCER_EPOCH
         self.is_broken = False  # a sequence is missing: the epoch must be raised
@@ -30,6 +31,13 @@ class Sequences:
         """A broker has given this producer its identity."""
         self.producer_id = producer_id
         self.epoch = epoch
+
+    def restart(self, producer_id: int, epoch: int, batches: Accumulator) -> None:
+        """A coordinator has given a transactional producer its (next) identity; nothing is under way."""
+        if (producer_id, epoch) == (self.producer_id, self.epoch):
+            return
+        self.begin(producer_id, epoch)
+        self._count_from_zero(batches)
 
     def next_batch(self, lane: Lane) -> Batch | None:
         """The lane's oldest; while the epoch waits to be raised, the oldest whose fate must be known."""
@@ -53,12 +61,11 @@ class Sequences:
             self.is_broken = True
 
     def maybe_raise_epoch(self, batches: Accumulator) -> None:
-        if not self.is_broken or any(True for _ in batches.in_flight()):
+        if self.transactional or not self.is_broken or any(True for _ in batches.in_flight()):
             return
         waiting = list(batches.waiting())
         if any(batch.fate_unknown for batch in waiting):
             return
-        self.is_broken = False
         if self.epoch < _EPOCH_MAX:
             self.epoch += 1
         else:
@@ -66,6 +73,10 @@ class Sequences:
         for batch in waiting:
             batch.base_sequence = NO_SEQUENCE
             batch.encoded = None
+        self._count_from_zero(batches)
+
+    def _count_from_zero(self, batches: Accumulator) -> None:
+        self.is_broken = False
         for lane in batches.lanes.values():
             lane.next_sequence = 0
             lane.is_acknowledged = False

@@ -152,6 +152,28 @@ PRODUCER_SETTINGS = COMMON_SETTINGS | _table(
         "Brokers drop what they have already: no retry makes a duplicate or a swap.",
     ),
     _setting(
+        "transactional.id",
+        STRING,
+        None,
+        None,
+        "The name of this producer's transactions. A producer that takes the name of another fences it, and "
+        "aborts what it has left open.",
+    ),
+    _setting(
+        "transaction.timeout.ms",
+        INT,
+        60_000,
+        at_least(1),
+        "How long a transaction may be open; then the coordinator aborts it and fences its producer.",
+    ),
+    _setting(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        None,
+        "Whether transactions have no timeout, because an outside coordinator ends them (KIP-939).",
+    ),
+    _setting(
         "max.request.size",
         INT,
         1 * MIB,
