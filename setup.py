@@ -23,7 +23,7 @@ def kernels() -> list[Extension]:
         Extension(
             f"ottla.records._{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3", "-g0"]
         )
-        for name in ("kernel", "kernel_header", "kernel_compaction", "kernel_scan")
+        for name in ("kernel", "kernel_header", "kernel_compaction", "kernel_scan", "kernel_columns")
     ]
     extensions = cythonize(
         sources, include_path=["src"], build_dir="build/cython", language_level=3, quiet=True

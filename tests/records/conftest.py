@@ -16,6 +16,7 @@ class Kernels(NamedTuple):
     header: ModuleType
     compaction: ModuleType
     scan: ModuleType
+    columns: ModuleType
 
 
 def compiled_kernels() -> Kernels:
@@ -25,6 +26,7 @@ def compiled_kernels() -> Kernels:
             importlib.import_module("ottla.records._kernel_header"),
             importlib.import_module("ottla.records._kernel_compaction"),
             importlib.import_module("ottla.records._kernel_scan"),
+            importlib.import_module("ottla.records._kernel_columns"),
         )
     except ModuleNotFoundError:
         pytest.skip("no compiled kernel was built here (no C compiler, or OTTLA_NO_KERNEL)")
@@ -36,6 +38,7 @@ def source_kernels() -> Kernels:
         importlib.import_module("ottla.records.kernel_header"),
         importlib.import_module("ottla.records.kernel_compaction"),
         importlib.import_module("ottla.records.kernel_scan"),
+        importlib.import_module("ottla.records.kernel_columns"),
     )
 
 
@@ -47,6 +50,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
     monkeypatch.setattr(kernel_choice, "header_kernel", chosen.header)
     monkeypatch.setattr(kernel_choice, "compaction_kernel", chosen.compaction)
     monkeypatch.setattr(kernel_choice, "scan_kernel", chosen.scan)
+    monkeypatch.setattr(kernel_choice, "columns_kernel", chosen.columns)
     return chosen
 
 

@@ -98,4 +98,5 @@ def test_the_kernel_is_built_with_a_compiler(project_copy: Path) -> None:
         "_kernel_header",
         "_kernel_compaction",
         "_kernel_scan",
+        "_kernel_columns",
     }

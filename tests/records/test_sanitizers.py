@@ -12,7 +12,13 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 SANITIZE = "-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
-LOAD = ["test_hostile_batches.py", "test_content.py", "test_batch.py", "test_compaction_kernel.py"]
+LOAD = [
+    "test_hostile_batches.py",
+    "test_content.py",
+    "test_batch.py",
+    "test_compaction_kernel.py",
+    "test_columns.py",
+]
 
 RUN = """
 import importlib.util, sys

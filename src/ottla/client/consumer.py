@@ -12,14 +12,16 @@ For one thread at a time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.client import admin_groups, admin_offsets
 from ottla.client.admin_values import CommittedOffset, GroupMetadata
 from ottla.client.assignors import Assignor, named
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
+from ottla.client.columns import ROWS_MAX, as_table
 from ottla.client.commits import OnCommit
 from ottla.client.errors import (
     BrokerError,
@@ -27,6 +29,7 @@ from ottla.client.errors import (
     Closed,
     ConnectionFailed,
     NoOffset,
+    OffsetOutOfRange,
     TimedOut,
     broker_error,
 )
@@ -40,6 +43,12 @@ from ottla.model.topics import TopicPartition
 from ottla.protocol.apis import FETCH
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
+from ottla.records.columns import OFFSET_END, Columns, checked_names
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
 
 _VERSION_WITHOUT_IDS = 12
 _VERSION_END = 32_767
@@ -67,6 +76,7 @@ class Consumer:
         self._request_timeout_ms = loaded.integer("request.timeout.ms")
         self._poll_records_max = loaded.integer("max.poll.records")
         self._is_closed = False
+        self._columns: Columns | None = None  # those of the last poll_arrow
         group_id = loaded.text_or_none("group.id")
         assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
         self._group = None if group_id is None else Group(self._cluster, loaded, group_id, assignors, self)
@@ -162,11 +172,16 @@ class Consumer:
 
     # -- places --------------------------------------------------------------------------------------------
 
-    def assign(self, partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Place]) -> None:
+    def assign(
+        self,
+        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Place],
+        stops: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         """Reads exactly these from now on, without sharing them with a group.
 
         From their places; without one from what the group has committed (where there is a group.id), or from
         where auto.offset.reset says. A partition that was assigned before and has no place goes on as it was.
+        Of a partition with a stop only what is before that offset is read.
         """
         if self._group is not None and self._group.membership is not None:
             raise ClientError("topics are subscribed already", "unsubscribe first, or use another consumer")
@@ -178,6 +193,7 @@ class Consumer:
                 reader = Reader(target, self._parsed(places[target]))
             elif reader is None:
                 reader = Reader(target, Committed() if self._group is not None else self._start(target))
+            reader.stop_offset = OFFSET_END if stops is None else stops.get(target, OFFSET_END)
             readers.append(reader)
         self._read(readers)
 
@@ -199,6 +215,11 @@ class Consumer:
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         for partition in partitions or self.assignment():
             self.seek(partition, End())
+
+    @property
+    def resets_never(self) -> bool:
+        """Whether an offset that is not there is an error (auto.offset.reset=none)."""
+        return self._reset is None
 
     @property
     def reads_committed(self) -> bool:
@@ -237,6 +258,33 @@ class Consumer:
 
     def poll(self, timeout: float = 0.0) -> list[ConsumedRecord]:
         """The next records, as soon as there are some; none when `timeout` (seconds) is over."""
+        return self._poll(timeout, lambda: self._fetcher.collect(self._poll_records_max))
+
+    def poll_arrow(
+        self, timeout: float = 0.0, columns: Sequence[str] | None = None, rows_max: int = ROWS_MAX
+    ) -> pyarrow.Table:
+        """The same as a table of these columns (None: all; see `records.columns`), for many records at once.
+
+        `rows_max` takes the place of max.poll.records. Places, groups and commits do not care which is used.
+        """
+        wanted = (checked_names(columns), rows_max)
+        if self._columns is None or (self._columns.names, self._columns.rows_max) != wanted:
+            self._columns = Columns(*wanted)
+        self.poll_into(self._columns, timeout)
+        return as_table([self._columns.take()], self._columns)
+
+    def poll_into(self, columns: Columns, timeout: float = 0.0) -> int:
+        """The same as rows behind those that `columns` has; how many it has then."""
+        before = columns.rows
+
+        def fill() -> int:
+            self._fetcher.fill(columns)
+            return columns.rows - before
+
+        self._poll(timeout, fill)
+        return columns.rows
+
+    def _poll(self, timeout: float, collect: Callable[[], T]) -> T:
         if self._is_closed:
             raise Closed("the consumer is closed")
         deadline_ms = self._cluster.now_ms() + round(timeout * 1000)
@@ -245,13 +293,16 @@ class Consumer:
             if self._group is not None:
                 self._group.turn(self._cluster.now_ms())
             self._fetch(deadline_ms)
-            records = self._fetcher.collect(self._poll_records_max)
+            try:
+                found = collect()
+            except OffsetOutOfRange:
+                raise self._out_of_range() from None
             now_ms = self._cluster.now_ms()
-            if records:
+            if found:
                 self._fetch(deadline_ms)  # the next answer travels while the caller works
-                return records
-            if waited and now_ms >= deadline_ms:
-                return records
+                return found
+            if self._fetcher.is_over or (waited and now_ms >= deadline_ms):
+                return found
             wait_ms = min(
                 self._cluster.tick(now_ms),
                 self._fetcher.next_ms(now_ms, self._idle_ms(now_ms)),
@@ -259,6 +310,22 @@ class Consumer:
             )
             self._cluster.network.poll(wait_ms)
             waited = True
+
+    def _out_of_range(self) -> ClientError:
+        """What a partition has instead of the offset that it was asked for."""
+        (reader, *_) = [each for each in self._fetcher.readers.values() if each.problem is not None]
+        target, offset = reader.target, reader.offset
+        assert reader.problem is not None
+        assert offset is not None
+        bounds = []
+        for place in (Start(), End()):
+            try:
+                bounds.append(
+                    admin_offsets.resolve(self._cluster, {target: place}, self._deadline_ms())[target]
+                )
+            except ClientError:
+                return reader.problem
+        return OffsetOutOfRange.of(target, offset, *bounds)
 
     def _idle_ms(self, now_ms: int) -> int:
         if self._group is None:

@@ -7,6 +7,7 @@ later without anybody changing anything.
 from __future__ import annotations
 
 from ottla.model.errors import ErrorCode
+from ottla.model.topics import TopicPartition
 
 
 class ClientError(Exception):
@@ -125,7 +126,22 @@ class NotAuthorized(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
-    pass
+    """The partition has no such offset any more, or not yet."""
+
+    partition: TopicPartition | None = None
+    offset: int | None = None
+    earliest: int | None = None  # what the partition has, where that could be found out
+    latest: int | None = None
+
+    @classmethod
+    def of(cls, partition: TopicPartition, offset: int, earliest: int, latest: int) -> OffsetOutOfRange:
+        error = cls(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition} at offset {offset}: it has offsets {earliest} to {latest}",
+            "what was before is deleted (retention), what is behind is not written, or the topic is new",
+        )
+        error.partition, error.offset, error.earliest, error.latest = partition, offset, earliest, latest
+        return error
 
 
 class CommitFailed(BrokerError):

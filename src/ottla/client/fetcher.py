@@ -20,6 +20,7 @@ from ottla.client.offset_spec import OffsetSpec
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId, TopicPartition
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from ottla.records.columns import OFFSET_END, Columns
 
 _FETCHED_AHEAD = 2  # answers of one partition that are kept
 
@@ -62,6 +63,7 @@ class Reader:
 
     def __init__(self, target: TopicPartition, place: int | Place) -> None:
         self.target = target
+        self.stop_offset = OFFSET_END  # nothing from there on is wanted
         self.turn = 0  # counts seeks
         self.is_paused = False
         self.failures = 0
@@ -88,12 +90,18 @@ class Reader:
         return self.ahead[-1].end_offset if self.ahead else self.offset
 
     @property
+    def is_at_stop(self) -> bool:
+        return self.offset is not None and self.offset >= self.stop_offset
+
+    @property
     def is_full(self) -> bool:
         return len(self.ahead) >= _FETCHED_AHEAD and not self.is_paused
 
     def is_fetchable(self, now_ms: int) -> bool:
+        offset = self.fetch_offset
         return (
-            self.offset is not None
+            offset is not None
+            and offset < self.stop_offset
             and not self.is_paused
             and not self.in_flight
             and self.problem is None
@@ -242,6 +250,7 @@ class Fetcher:
             reader.fetch_offset,
             aborted=(answer.aborted_transactions or ()) if committed else None,
             check_crcs=self._rules.check_crcs,
+            stop_offset=reader.stop_offset,
         )
         if fetched.holds_nothing_whole:
             reader.problem = ClientError(
@@ -284,32 +293,81 @@ class Fetcher:
 
     # -- records -------------------------------------------------------------------------------------------
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all partitions have come to their stops."""
+        return bool(self.readers) and all(reader.is_at_stop for reader in self.readers.values())
+
     def collect(self, count: int) -> list[ConsumedRecord]:
         """The next records in memory, at most `count`, of one partition after the other. Raises problems."""
-        taken: list[ConsumedRecord] = []
+        wanted = _Objects(count)
+        self._collect(wanted)
+        return wanted.records
+
+    def fill(self, columns: Columns) -> None:
+        """The same into columns, until they are full."""
+        self._collect(_Rows(columns))
+
+    def _collect(self, wanted: _Objects | _Rows) -> None:
         for _ in range(len(self._order)):
             target = self._order[0]
             reader = self.readers[target]
             if not reader.is_paused:
-                self._collect_from(reader, taken, count, raises=not taken)
-            if len(taken) >= count:
+                self._collect_from(reader, wanted)
+            if wanted.is_full:
                 break
             self._order.rotate(-1)
-        return taken
 
     @staticmethod
-    def _collect_from(reader: Reader, taken: list[ConsumedRecord], count: int, *, raises: bool) -> None:
-        while reader.ahead and len(taken) < count:
+    def _collect_from(reader: Reader, wanted: _Objects | _Rows) -> None:
+        while reader.ahead and not wanted.is_full:
             fetched = reader.ahead[0]
             try:
-                taken += fetched.take(count - len(taken))
+                wanted.draw(fetched)
             except ClientError:
-                if raises and not taken:
+                if wanted.is_empty:
                     raise
                 return
             reader.offset = fetched.offset
             if fetched.is_used_up:
                 reader.offset = fetched.end_offset
                 reader.ahead.popleft()
-        if reader.problem is not None and raises and not taken and not reader.ahead:
+        if reader.problem is not None and wanted.is_empty and not reader.ahead:
             raise reader.problem
+
+
+class _Objects:
+    """Records that somebody wants as objects."""
+
+    def __init__(self, count: int) -> None:
+        self.records: list[ConsumedRecord] = []
+        self._count = count
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.records
+
+    @property
+    def is_full(self) -> bool:
+        return len(self.records) >= self._count
+
+    def draw(self, fetched: Fetched) -> None:
+        self.records += fetched.take(self._count - len(self.records))
+
+
+class _Rows:
+    """Records that somebody wants as columns."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._columns.rows
+
+    @property
+    def is_full(self) -> bool:
+        return self._columns.is_full
+
+    def draw(self, fetched: Fetched) -> None:
+        fetched.fill(self._columns)

@@ -10,12 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.client.admin import Admin
+from ottla.client.columns import ROWS_MAX, as_pandas, as_polars, as_table, record_batches
 from ottla.client.consumer import Consumer, Place
-from ottla.client.errors import UnknownPartition
+from ottla.client.errors import ClientError, OffsetOutOfRange, UnknownPartition
 from ottla.client.fetched import ConsumedRecord
 from ottla.model.topics import TopicPartition
+from ottla.records.columns import Columns
+
+if TYPE_CHECKING:
+    import pyarrow
+
+T = TypeVar("T")
 
 _POLL_SECONDS = 1.0
 _POLL_RECORDS = 5_000
@@ -28,7 +36,7 @@ class Reading:
         self._consumer = consumer
         self._stops = stops
         self._left = dict(starts) if stops is None else _unfinished(starts, stops)
-        consumer.assign({target: self._left[target] for target in self._left})
+        consumer.assign(self._left, stops)
 
     def __enter__(self) -> Reading:
         return self
@@ -45,6 +53,10 @@ class Reading:
     def is_over(self) -> bool:
         """Whether every partition has come to its stop; never without one."""
         return not self._left
+
+    @property
+    def is_endless(self) -> bool:
+        return self._stops is None
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
         """Ends, and closes its connections, when every partition has come to its stop."""
@@ -66,16 +78,57 @@ class Reading:
         if self.is_over:
             return []
         records = self._consumer.poll(timeout)
-        if self._stops is None:
-            return records
-        stops = {target.partition: self._stops[target] for target in self._left}
-        positions = {target: self._consumer.position(target) for target in self._left}
-        if any(position > stops[target.partition] for target, position in positions.items()):
-            records = [record for record in records if record.offset < stops[record.partition]]
-        self._left = _unfinished(positions, self._stops)
-        if len(self._left) < len(positions):
-            self._consumer.assign(self._left.keys())
+        self._look_for_ends()
         return records
+
+    # -- columns -------------------------------------------------------------------------------------------
+
+    def arrow_batches(
+        self, columns: Sequence[str] | None = None, rows_max: int = ROWS_MAX
+    ) -> Iterator[pyarrow.RecordBatch]:
+        """The records as Arrow columns (None: all of `records.columns.COLUMNS`), as they come.
+
+        Each batch holds the records of one partition or of several. Ends as `__iter__` does.
+        """
+        return self._closing(record_batches(self, Columns(columns, rows_max)))
+
+    def to_arrow(self, columns: Sequence[str] | None = None) -> pyarrow.Table:
+        """All of it, in memory. Not for a reading without a stop."""
+        if self.is_endless:
+            raise ClientError(
+                "a table of a reading without a stop", 'give one (stop="end"), or use arrow_batches'
+            )
+        filling = Columns(columns, ROWS_MAX)
+        return as_table(list(self._closing(record_batches(self, filling))), filling)
+
+    def to_pandas(self, columns: Sequence[str] | None = None) -> Any:
+        return as_pandas(self.to_arrow(columns))
+
+    def to_polars(self, columns: Sequence[str] | None = None) -> Any:
+        return as_polars(self.to_arrow(columns))
+
+    def poll_into(self, columns: Columns, timeout: float) -> int:
+        """What has come within `timeout` seconds, as rows behind those that are there; how many there are."""
+        if not self.is_over:
+            self._consumer.poll_into(columns, timeout)
+            self._look_for_ends()
+        return columns.rows
+
+    def _closing(self, items: Iterator[T]) -> Iterator[T]:
+        try:
+            yield from items
+        finally:
+            self.close()
+
+    def _look_for_ends(self) -> None:
+        """Lets go of partitions that have come to their stops."""
+        if self._stops is None:
+            return
+        count = len(self._left)
+        positions = {target: self._consumer.position(target) for target in self._left}
+        self._left = _unfinished(positions, self._stops)
+        if len(self._left) < count:
+            self._consumer.assign(self._left.keys(), self._stops)
 
 
 def read(
@@ -87,17 +140,22 @@ def read(
     partitions: Iterable[int] | None = None,
     **settings: object,
 ) -> Reading:
-    """Records from `start` up to `stop` (exclusive; "end": of now; None: for ever); see `offset_spec`."""
+    """Records from `start` up to `stop` (exclusive; "end": of now; None: for ever); see `offset_spec`.
+
+    Settings are a consumer's. With auto.offset.reset=none a start or stop that the partition does not have
+    (any more) raises OffsetOutOfRange; otherwise what there is of the range is read.
+    """
     defaults = {"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest"}
     consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
     try:
-        starts, stops = _bounds(
-            bootstrap, topic, start, stop, partitions, read_committed=consumer.reads_committed
-        )
+        starts, stops = _bounds(bootstrap, topic, start, stop, partitions, consumer)
     except BaseException:
         consumer.close()
         raise
-    return Reading(consumer, starts, stops)
+    return Reading(consumer, starts, None if stop is None else stops)
+
+
+Offsets = dict[TopicPartition, int]
 
 
 def _bounds(
@@ -106,19 +164,36 @@ def _bounds(
     start: Place,
     stop: Place | None,
     partitions: Iterable[int] | None,
-    *,
-    read_committed: bool,
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int] | None]:
+    consumer: Consumer,
+) -> tuple[Offsets, Offsets]:
+    """The offsets of both places, as the consumer is set."""
     with Admin(bootstrap) as admin:
         there = admin.partitions_of(topic)
         targets = there if partitions is None else [TopicPartition(topic, index) for index in partitions]
         for target in targets:
             if target not in there:
                 raise UnknownPartition(topic, target.partition, len(there))
-        starts = admin.resolve_offsets(targets, start)
-        if stop is None:
-            return starts, None
-        return starts, admin.resolve_offsets(targets, stop, read_committed=read_committed)
+
+        def offsets_of(place: Place, *, read_committed: bool) -> Offsets:
+            if consumer.resets_never and isinstance(place, int) and place >= 0:
+                return dict.fromkeys(targets, place)
+            return admin.resolve_offsets(targets, place, read_committed=read_committed)
+
+        starts = offsets_of(start, read_committed=False)
+        stops = {} if stop is None else offsets_of(stop, read_committed=consumer.reads_committed)
+        if consumer.resets_never:
+            _check_range(admin, starts, stops)
+    return starts, stops
+
+
+def _check_range(admin: Admin, starts: Offsets, stops: Offsets) -> None:
+    """Nobody shall wait for records that were deleted, or that a partition never had."""
+    earliest = admin.resolve_offsets(starts, "start")
+    latest = admin.resolve_offsets(starts, "end")
+    for target in starts:
+        for offset in (starts[target], stops.get(target, latest[target])):
+            if not earliest[target] <= offset <= latest[target]:
+                raise OffsetOutOfRange.of(target, offset, earliest[target], latest[target])
 
 
 def _unfinished(

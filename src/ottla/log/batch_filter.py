@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ottla.log.batch_records import broken, plain_records
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.dedupe_map import DedupeMap
 from ottla.model.offsets import NO_TIMESTAMP
@@ -29,6 +28,7 @@ from ottla.records.batch import (
 from ottla.records.compression import compress
 from ottla.records.formats import records_of
 from ottla.records.legacy import build_legacy, read_legacy_header
+from ottla.records.plain_records import broken, plain_records
 
 _INT64_MAX = 2**63 - 1
 

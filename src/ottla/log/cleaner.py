@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ottla.log import file_names, txn_index
 from ottla.log.batch_filter import BatchFilter
-from ottla.log.batch_records import plain_records
 from ottla.log.cleaned_segment import CleanedSegment
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.cleaning_job import Cleaned, CleanedGroup, CleaningJob, SourceSegment
@@ -27,6 +26,7 @@ from ottla.log.txn_index import AbortedTransaction
 from ottla.model.errors import CorruptData
 from ottla.records.batch import BatchHeader
 from ottla.records.formats import header_at, scan, verify_crc
+from ottla.records.plain_records import plain_records
 
 Throttle = Callable[[int], None]  # is told how many bytes were read or written, and takes its time
 Report = Callable[[CleanedGroup], None]

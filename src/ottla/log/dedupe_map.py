@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import secrets
 
-from ottla.log.batch_records import broken
 from ottla.records import kernel_choice
 from ottla.records.batch import BatchHeader, Bytes
+from ottla.records.plain_records import broken
 
 SLOT_BYTES = 24
 _LOAD_FACTOR_MIN = 0.01

@@ -35,3 +35,15 @@ class Fault(IntEnum):
 
 class CorruptRecords(ValueError):
     """A batch whose checksum is right holds what no reader can use: broken records, compression or a bomb."""
+
+
+class Lacking(IntEnum):
+    """Which room was too small for a record's part of a column."""
+
+    NOTHING = 0
+    ROWS = 1
+    KEYS = 2
+    VALUES = 3
+    HEADERS = 4
+    HEADER_KEYS = 5
+    HEADER_VALUES = 6

@@ -10,10 +10,18 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
-__all__ = ["compaction_kernel", "header_kernel", "kernel_is_compiled", "record_kernel", "scan_kernel"]
+__all__ = [
+    "columns_kernel",
+    "compaction_kernel",
+    "header_kernel",
+    "kernel_is_compiled",
+    "record_kernel",
+    "scan_kernel",
+]
 
 if TYPE_CHECKING:
     from ottla.records import kernel as record_kernel
+    from ottla.records import kernel_columns as columns_kernel
     from ottla.records import kernel_compaction as compaction_kernel
     from ottla.records import kernel_header as header_kernel
     from ottla.records import kernel_scan as scan_kernel
@@ -35,8 +43,9 @@ else:
     header_kernel = _choose("kernel_header")
     compaction_kernel = _choose("kernel_compaction")
     scan_kernel = _choose("kernel_scan")
+    columns_kernel = _choose("kernel_columns")
 
 
 def kernel_is_compiled() -> bool:
-    kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel)
+    kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel, columns_kernel)
     return all(kernel.is_compiled() for kernel in kernels)

@@ -25,6 +25,7 @@ def cfunc(function: T) -> T:
 
 
 inline = cfunc
+cclass = cfunc
 
 
 def exceptval(*, check: bool) -> Callable[[T], T]:

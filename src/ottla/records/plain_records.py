@@ -1,4 +1,4 @@
-"""The records of a batch in the form in which the cleaner looks at them: plain records of format 2.
+"""The records of a batch in the form in which loops go over them: plain records of format 2.
 
 Messages of formats 0 and 1 are shown in that form too, so that one loop decides for all of them.
 """
