@@ -68,8 +68,8 @@ def clean(
     found = cleanable(directory, log, now_ms)
     if found.first_dirty_offset >= found.end_offset:
         return None
-    directory.begin_checkpoint().run()
     job = job_for(directory, log, now_ms, **resources)
+    directory.begin_cleaning(log, job.end_offset).run()
     begun(job)
     truncation_count = log.segment_files.truncation_count
     taken: list[bool] = []
@@ -82,6 +82,8 @@ def clean(
         cleaned = Cleaner(files, job, lambda size: None, report).run()
     except FileNotFoundError:
         return None  # retention took a segment that was still to be read
+    finally:
+        log.segment_files.end_pass()
     if not all(taken):
         return None
     directory.begin_cleaner_checkpoint(log.topic_partition, cleaned.end_offset).run()

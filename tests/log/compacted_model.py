@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from faults.power_cut import PowerCut, SimulatedFiles
-from log.building import NOW_MS, PARTITION, TOPIC_ID, config, open_directory, sync
+from faults.power_cut import PowerCut
+from log.building import sync
 from log.cleaning import clean
+from log.simulated_log import SimulatedLog
 from ottla.log.cleaning_job import CleaningJob
 from ottla.log.partition_log import PartitionLog
 from ottla.records.batch import BatchHeader, CheckedBatch, read_header
 from ottla.records.compression import Codec
 from ottla.records.content import Record, build_batch, records_of
 
-_DISK = "/disk/logs"
 _RETENTION_MS = 2_000
 
 
@@ -29,21 +29,18 @@ class Kept:
     batch: int  # base offset of its batch
 
 
-class CompactedLog:
+class CompactedLog(SimulatedLog):
     """Everything is done to the log and to the model; `check` compares them."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.files = SimulatedFiles()
-        self.files.has_filesystem_sync = self.random.random() < 0.5
-        self.now_ms = NOW_MS
-        self.topic = config(
+        super().__init__(
+            seed,
             cleanup_compact=True,
             cleanup_delete=False,
             delete_retention_ms=_RETENTION_MS,
-            segment_bytes=self.random.choice((400, 1_500, 6_000)),
-            index_interval_bytes=self.random.choice((0, 100, 4096)),
-            segment_index_bytes=self.random.choice((60, 10_000)),
+            segment_bytes=(400, 1_500, 6_000),
+            index_interval_bytes=(0, 100, 4096),
+            segment_index_bytes=(60, 10_000),
         )
         self.kept: dict[int, Kept] = {}  # by offset
         self.horizons: dict[int, int] = {}  # of batches, by base offset
@@ -58,8 +55,8 @@ class CompactedLog:
 
     # -- operations ------------------------------------------------------------------------------------------
 
-    def step(self) -> None:
-        operations = {
+    def operations(self) -> Mapping[Callable[[], None], int]:
+        return {
             self.append: 50,
             self.roll: 8,
             self.sync: 12,
@@ -68,9 +65,6 @@ class CompactedLog:
             self.drop_expired: 2,
             self.remove_files: 2,
         }
-        self.now_ms += self.random.randrange(200)
-        self.files.now_ms = self.now_ms
-        self.random.choices(list(operations), list(operations.values()))[0]()
 
     def append(self) -> None:
         base_offset, count = self.end_offset, self.random.choice((1, 1, 2, 6))
@@ -104,9 +98,6 @@ class CompactedLog:
         self.end_offset += count
         if producer_id is not None:
             self.producers[producer_id] = epoch, sequence + count, self.end_offset - 1
-
-    def roll(self) -> None:
-        self.log.roll(self.now_ms)
 
     def sync(self) -> None:
         sync(self.log)
@@ -146,11 +137,6 @@ class CompactedLog:
     def drop_expired(self) -> None:
         self.directory.begin_checkpoint().run()
         self.directory.drop_expired(self.now_ms)
-
-    def remove_files(self) -> None:
-        removal = self.directory.take_due_deletions(self.now_ms + 120_000)
-        if removal is not None:
-            removal.run()
 
     def truncate(self) -> None:
         """Behind some batch; in a gap that compaction left, a restart would find an earlier end."""
@@ -225,14 +211,6 @@ class CompactedLog:
 
     # -- restarts --------------------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        self.directory = open_directory(self.files, _DISK, self.topic, now_ms=self.now_ms)
-        assert not self.directory.failed, self.directory.failed
-        if PARTITION in self.directory.topic_ids:
-            self.log: PartitionLog = self.directory.logs[PARTITION]
-        else:
-            self.log = self.directory.create(PARTITION, TOPIC_ID, self.topic, self.now_ms)
-
     def restart(self, *, cleanly: bool) -> None:
         if cleanly:
             self.directory.close()
@@ -249,17 +227,7 @@ class CompactedLog:
         self.log.set_config(self.topic)
 
     def pull_the_plug(self) -> None:
-        """The machine stops, wherever it is; perhaps again while it starts."""
-        while True:
-            self.files = self.files.cut(self.random.randrange(1 << 30))
-            if self.random.random() < 0.3:
-                self.files.stop_at = self.random.randrange(1, 30)
-            try:
-                self.open()
-                break
-            except PowerCut:
-                continue
-        self.files.stop_at = None
+        self.start_after_power_cut()
         end_offset = self.log.log_end_offset
         assert self.synced <= end_offset <= self.end_offset + len(self.unsure)
         self.kept |= self.unsure

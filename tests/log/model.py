@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import errno
-import random
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from faults.power_cut import PowerCut, SimulatedFiles
-from log.building import NOW_MS, PARTITION, TOPIC_ID, batch, config, open_directory, read_all, records_in
-from ottla.log.directory import LogDirectory
+from faults.power_cut import PowerCut
+from log.building import PARTITION, batch, read_all, records_in
+from log.simulated_log import SimulatedLog
 from ottla.log.flusher import Flusher
-from ottla.log.partition_log import PartitionLog
 from ottla.records.batch import BatchHeader, CheckedBatch
-
-_DISK = "/disk/logs"
 
 
 class Kept(NamedTuple):
@@ -25,21 +22,18 @@ class Kept(NamedTuple):
     producer: tuple[int, int, int] | None  # id, epoch, sequence
 
 
-class ModelledLog:
+class ModelledLog(SimulatedLog):
     """Every operation is done to the log and to the list; `check` compares them."""
 
     def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.files = SimulatedFiles()
-        self.files.has_filesystem_sync = self.random.random() < 0.5
-        self.now_ms = NOW_MS
-        self.topic = config(
-            segment_bytes=self.random.choice((600, 2_000, 20_000)),
-            index_interval_bytes=self.random.choice((0, 100, 4096)),
-            segment_index_bytes=self.random.choice((60, 10_000)),
-            retention_bytes=self.random.choice((-1, 3_000)),
-            retention_ms=self.random.choice((-1, 5_000)),
-            preallocate=self.random.random() < 0.2,
+        super().__init__(
+            seed,
+            segment_bytes=(600, 2_000, 20_000),
+            index_interval_bytes=(0, 100, 4096),
+            segment_index_bytes=(60, 10_000),
+            retention_bytes=(-1, 3_000),
+            retention_ms=(-1, 5_000),
+            preallocate=(True, False, False, False, False),
         )
         self.kept: list[Kept] = []  # what was appended and not truncated; the index is the offset
         self.log_start = 0  # a crash may let the log start earlier again, but nobody may rely on that
@@ -47,13 +41,16 @@ class ModelledLog:
         self.epoch = 0
         self.counter = 0
         self.unsure: list[Kept] = []  # of an append under way: a power cut may or may not leave them
+        # Of appends that a full disk refused, with their first offsets: cut off again, but until the next
+        # sync a power cut may undo that.
+        self.refused: list[tuple[int, list[Kept]]] = []
         self.truncating_to: int | None = None  # likewise
         self.open()
 
     # -- operations ----------------------------------------------------------------------------------------
 
-    def step(self) -> None:
-        operations = {
+    def operations(self) -> Mapping[Callable[[], None], int]:
+        return {
             self.append: 50,
             self.roll: 3,
             self.sync: 12,
@@ -66,9 +63,6 @@ class ModelledLog:
             self.fill_the_disk: 2,
             self.read_somewhere: 10,
         }
-        self.now_ms += self.random.randrange(200)
-        self.files.now_ms = self.now_ms
-        self.random.choices(list(operations), list(operations.values()))[0]()
 
     def append(self) -> None:
         batches: list[CheckedBatch] = []
@@ -111,9 +105,6 @@ class ModelledLog:
             for value, producer in zip(values, producers, strict=True)
         ]
         return batch(values, timestamp=timestamp, **fields), records
-
-    def roll(self) -> None:
-        self.log.roll(self.now_ms)
 
     def sync(self) -> None:
         self.flusher.mark_dirty(self.log)
@@ -163,11 +154,6 @@ class ModelledLog:
     def new_epoch(self) -> None:
         self.epoch += 1
 
-    def remove_files(self) -> None:
-        removal = self.directory.take_due_deletions(self.now_ms + 120_000)
-        if removal is not None:
-            removal.run()
-
     def fill_the_disk(self) -> None:
         """Writes are refused; everything else goes on, and so do writes afterwards."""
         before, start = len(self.kept), self.log.log_start_offset
@@ -179,6 +165,7 @@ class ModelledLog:
                 raise
             taken = self.log.log_end_offset - before
             self.kept += self.unsure[:taken]
+            self.refused.append((len(self.kept), self.unsure[taken:]))
             self.unsure = []
         self.retain()
         self.checkpoint()
@@ -205,13 +192,8 @@ class ModelledLog:
     # -- restarts ------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        self.directory: LogDirectory = open_directory(self.files, _DISK, self.topic, now_ms=self.now_ms)
-        assert not self.directory.failed, self.directory.failed
+        super().open()
         self.flusher = Flusher()
-        if PARTITION in self.directory.topic_ids:
-            self.log: PartitionLog = self.directory.logs[PARTITION]
-        else:
-            self.log = self.directory.create(PARTITION, TOPIC_ID, self.topic, self.now_ms)
 
     def restart_cleanly(self) -> None:
         log_start = self.log.log_start_offset
@@ -230,19 +212,26 @@ class ModelledLog:
         assert self.log.log_end_offset == self.log.synced_offset == len(self.kept)
         self.synced = len(self.kept)
 
-    def pull_the_plug(self, seed: int) -> None:
-        """The machine stops, wherever it is."""
-        self.files = self.files.cut(seed)
-        self.open()
+    def pull_the_plug(self) -> None:
+        self.start_after_power_cut()
         end_offset = self.log.log_end_offset
         safe = self.synced if self.truncating_to is None else min(self.synced, self.truncating_to - 5)
         assert safe <= end_offset, f"synced up to {safe}, found up to {end_offset}"
-        assert end_offset <= len(self.kept) + len(self.unsure), "records nobody wrote"
+        written = self.kept + self.unsure
+        for offset, refused in self.refused:
+            if self.synced <= offset < end_offset and self._value_at(offset) == refused[0].value:
+                written = written[:offset] + refused
+        assert end_offset <= len(written), "records nobody wrote"
         assert self.log.synced_offset == end_offset
-        self.kept = (self.kept + self.unsure)[:end_offset]
-        self.unsure, self.truncating_to = [], None
+        self.kept = written[:end_offset]
+        self.unsure, self.refused, self.truncating_to = [], [], None
         self.log_start = min(self.log_start, end_offset)
         self.synced = end_offset
+
+    def _value_at(self, offset: int) -> bytes | None:
+        part = self.log.read(offset, 1, self.log.log_end_offset)
+        assert part is not None
+        return next(record.value for record in records_in(part.read()) if record.offset == offset)
 
     # -- comparing -----------------------------------------------------------------------------------------
 
@@ -335,5 +324,5 @@ def run_with_power_cuts(seed: int, cuts: int) -> None:
                     modelled.crash()
         except PowerCut:
             pass
-        modelled.pull_the_plug(modelled.random.randrange(1 << 30))
+        modelled.pull_the_plug()
         modelled.check()

@@ -232,7 +232,7 @@ def test_nothing_is_written_for_partitions_that_did_not_change() -> None:
     directory = open_directory(files, "/disk")
     before = files.operations
     directory.close()
-    assert files.operations - before < 20, (
+    assert files.operations - before < 25, (
         "a stop costs by what changed, not by how many partitions there are"
     )
 

@@ -15,6 +15,7 @@ from log.building import (
     NOW_MS,
     PARTITION,
     append,
+    batch,
     config,
     new_log,
     open_directory,
@@ -344,3 +345,58 @@ def test_recovery_may_be_interrupted_at_any_step() -> None:
         log = reopen(files, segment_bytes=400, index_interval_bytes=50)
         assert [record.value for record in read_all(log)] == expected
     pytest.fail("recovery never came to its end")
+
+
+def test_what_the_time_index_knows_of_earlier_batches_is_kept() -> None:
+    """An entry names the largest timestamp of a whole append, which may lie behind its entry of offsets."""
+    files = SimulatedFiles()
+    directory, log = new_log(files, "/disk", config(index_interval_bytes=250))
+    append(log, [b"x" * 100], timestamp=NOW_MS + 142)
+    append(log, [b"x" * 100], timestamp=NOW_MS + 133)
+    log.append([batch([b"x" * 300], timestamp=NOW_MS + after) for after in (115, 116, 178)], 0, NOW_MS)
+    log.segments[0].write_indexes()
+    sync(log)
+    directory.begin_checkpoint().run()
+    directory.abandon()
+    found = reopen(files, index_interval_bytes=250).offset_for_timestamp(NOW_MS + 120)
+    assert found is not None
+    assert found[:2] == (0, NOW_MS + 142)
+
+
+def test_index_entries_of_batches_that_were_lost_do_not_come_back() -> None:
+    """Among those of new batches they would lead to the middle of one."""
+    files, log = written(10, synced=4, index_interval_bytes=0)
+    log.segments[0].write_indexes()
+    position = log.segments[0].position_of(4)
+    for suffix in (".log", ".index", ".timeindex"):
+        files.open(FIRST + suffix).sync()  # of the log only the beginning
+    damage(files, FIRST + ".log", cut(position))
+    assert files.size(FIRST + ".index") > 4 * 8
+    reopen(files, index_interval_bytes=0)
+    for seed in range(10):
+        assert files.cut(seed).size(FIRST + ".index") <= 3 * 8
+
+
+def test_a_position_inside_of_a_batch_is_not_taken_for_a_message_of_an_old_format() -> None:
+    files = SimulatedFiles()
+    directory, log = new_log(files, "/disk", config(index_interval_bytes=0))
+    message = struct.pack(">qiIbbii", 1, 14, 0, 0, 0, -1, 0)  # format 0, at offset 1, of a wrong checksum
+    for _ in range(3):
+        append(log, [b"before" + message])
+    sync(log)
+    directory.begin_checkpoint().run()
+    directory.abandon()
+    inside = files.read_all(FIRST + ".log").rindex(message)
+    files.open(FIRST + ".index").append([struct.pack(">ii", 1, inside)])
+    files.open(FIRST + ".timeindex").append([struct.pack(">qi", NOW_MS, 1)])
+    log = reopen(files, index_interval_bytes=0)
+    assert (log.log_end_offset, len(read_all(log))) == (3, 3)
+
+
+def test_a_topic_whose_creation_was_cut_short_survives_a_start_that_is_cut_short_too() -> None:
+    files, _ = written(3)
+    damage(files, "/disk/orders-0/partition.metadata", cut(0))
+    directory = open_directory(files, "/disk")
+    assert PARTITION not in directory.topic_ids
+    directory.abandon()  # before the topic's id was written again
+    assert not open_directory(files, "/disk").failed

@@ -7,10 +7,14 @@ the one lock of this room is for: both write the same file.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ottla.log.ballast import Ballast
 from ottla.log.files import Files
+
+Write = tuple[str, bytes | Callable[[], bytes]]
+"""A path and its content, or what makes it when the ones before are written."""
 
 
 class CheckpointWrites:
@@ -18,7 +22,7 @@ class CheckpointWrites:
 
     __slots__ = ("_number", "_writer", "is_done", "writes")
 
-    def __init__(self, writer: CheckpointWriter, number: int, writes: list[tuple[str, bytes]]) -> None:
+    def __init__(self, writer: CheckpointWriter, number: int, writes: Sequence[Write]) -> None:
         self.writes = writes
         self.is_done = False  # these or newer ones are on disk
         self._writer = writer
@@ -37,13 +41,14 @@ class CheckpointWriter:
         self._begun = 0  # numbers the contents in the order they were made
         self._written: dict[str, int] = {}  # by path: which content it holds
 
-    def begin(self, writes: list[tuple[str, bytes]]) -> CheckpointWrites:
+    def begin(self, writes: Sequence[Write]) -> CheckpointWrites:
         self._begun += 1
         return CheckpointWrites(self, self._begun, writes)
 
-    def write(self, number: int, writes: list[tuple[str, bytes]]) -> None:
+    def write(self, number: int, writes: Sequence[Write]) -> None:
         with self._lock:
             for path, data in writes:
                 if self._written.get(path, 0) < number:
-                    self._ballast.help(partial(self._files.write_atomically, path, data))
+                    content = data() if callable(data) else data
+                    self._ballast.help(partial(self._files.write_atomically, path, content))
                     self._written[path] = number

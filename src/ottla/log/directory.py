@@ -15,7 +15,7 @@ from functools import partial
 
 from ottla.log import checkpoints, file_names
 from ottla.log.ballast import BALLAST_BYTES, Ballast
-from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites
+from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites, Write
 from ottla.log.deletions import Deletions, Removal
 from ottla.log.directory_properties import claim_directory
 from ottla.log.files import Files, Lock
@@ -24,6 +24,7 @@ from ottla.log.loading import Hints, create_log, open_log
 from ottla.log.log_state import Storage
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
 from ottla.log.partition_log import PartitionLog
+from ottla.log.segment_checkpoint import NOTHING_LISTED, SegmentCheckpoint
 from ottla.model.config_types import LONG_MAX
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
@@ -79,6 +80,7 @@ class LogDirectory:
             self.high_watermarks = self._read_offsets(checkpoints.HIGH_WATERMARKS)
             # Where the next cleaning pass of a log begins.
             self.cleaned_offsets = self._read_cleaned_offsets()
+            self._segment_checkpoint = SegmentCheckpoint(files, self.path)
             self._load(config_of, now_ms)
             self._sync()
             if not self.was_clean:
@@ -123,16 +125,19 @@ class LogDirectory:
             recovery_point,
             self._log_starts.get(partition),
             is_dense=self.properties.was_ours and self.cleaned_offsets.get(partition, 0) <= recovery_point,
+            listed=self._segment_checkpoint.found.get(partition, NOTHING_LISTED),
         )
+        metadata = os.path.join(directory, checkpoints.PARTITION_METADATA)
         try:
-            metadata = self._files.read_all(os.path.join(directory, checkpoints.PARTITION_METADATA))
-            self.topic_ids[partition] = checkpoints.decode_partition_metadata(metadata)
+            self.topic_ids[partition] = checkpoints.decode_partition_metadata(self._files.read_all(metadata))
         except FileNotFoundError:
             _log.warning("%s has no %s", directory, checkpoints.PARTITION_METADATA)
         except CorruptData:
             if hints.recovery_point > 0:
                 raise
             _log.warning("%s was created just before a crash", directory)
+            self._files.remove(metadata)  # or a start after this one, with a recovery point, would mind it
+            self._files.sync_directory(directory)
         self.logs[partition] = open_log(
             self._storage_of(directory), directory, partition, config, hints, now_ms
         )
@@ -240,7 +245,7 @@ class LogDirectory:
     def _rewrite_checkpoints(
         self, partition: TopicPartition, recovery_point: int, log_start: int, cleaned: int
     ) -> None:
-        writes = []
+        writes: list[Write] = []
         for name, offsets, offset in (
             (checkpoints.LOG_START_OFFSETS, self._log_starts, log_start),
             (checkpoints.RECOVERY_POINTS, self._recovery_points, recovery_point),
@@ -250,7 +255,7 @@ class LogDirectory:
                 offsets[partition] = offset
                 writes.append(self._encoded(name, offsets))
         if writes:
-            self._checkpoints.begin(writes).run()
+            self._checkpoints.begin([*writes, self._segment_list_write()]).run()
 
     def take_due_deletions(self, now_ms: int) -> Removal | None:
         """What was renamed long enough ago, on a full disk all of it; the caller runs the removal, best in a
@@ -281,26 +286,35 @@ class LogDirectory:
         self._unsettled = (begun, dict(self._log_starts))
         return begun
 
-    def _recovery_point_writes(
-        self, high_watermarks: Mapping[TopicPartition, int] | None
-    ) -> list[tuple[str, bytes]]:
+    def _recovery_point_writes(self, high_watermarks: Mapping[TopicPartition, int] | None) -> list[Write]:
         """Only what is synced enters them."""
         self._recovery_points = self._of_failed(self._recovery_points)
         for partition, log in self.logs.items():
             log.maybe_snapshot()
             if log.recovery_point > 0:
                 self._recovery_points[partition] = log.recovery_point
-        writes = [self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]
+        writes: list[Write] = [self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]
         if high_watermarks is not None:
             writes.append(self._encoded(checkpoints.HIGH_WATERMARKS, high_watermarks))
-        return writes
+        return [*writes, self._segment_list_write()]
 
-    def _log_start_writes(self) -> list[tuple[str, bytes]]:
+    def _segment_list_write(self) -> Write:
+        return self._segment_checkpoint.begin_write(self.logs, self._recovery_points, self.failed)
+
+    def _log_start_writes(self) -> list[Write]:
         self._log_starts = self._of_failed(self._log_starts)
         for partition, log in self.logs.items():
             if log.log_start_offset > 0:
                 self._log_starts[partition] = log.log_start_offset
         return [self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts)]
+
+    def begin_cleaning(self, log: PartitionLog, end_offset: int) -> CheckpointWrites:
+        """A pass may replace the segments before `end_offset` once this is written: a crash is recovered from
+        the checkpointed recovery point on as if nothing there had been cleaned, and no list of segments may
+        name one that the pass takes away. `segment_files.end_pass` ends it.
+        """
+        log.segment_files.begin_pass(end_offset)
+        return self.begin_checkpoint()
 
     def begin_cleaner_checkpoint(self, partition: TopicPartition, cleaned_offset: int) -> CheckpointWrites:
         """A cleaning pass is over, and all its segments are in their places: for a worker to write."""

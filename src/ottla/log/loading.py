@@ -20,6 +20,7 @@ from ottla.log.producer_snapshots import ProducerSnapshots
 from ottla.log.producer_state import ProducerStates
 from ottla.log.recovery import recover_segments
 from ottla.log.segment import Segment, create_segment, load_segment, rename_deleted
+from ottla.log.segment_checkpoint import NOTHING_LISTED, ListedSegments, find_losses
 from ottla.log.segment_list import SegmentList
 from ottla.log.unsynced import Unsynced
 from ottla.model.configs import TopicConfig
@@ -27,6 +28,8 @@ from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 
 _log = logging.getLogger(__name__)
+
+_RESTORE = "restore the file, or give the records up with `ottla log repair --drop-corrupt`"
 
 
 @dataclass(slots=True, frozen=True)
@@ -37,6 +40,7 @@ class Hints:
     recovery_point: int = 0  # below it everything was synced
     log_start_offset: int | None = None  # as of the last checkpoint; None: it had none
     is_dense: bool = True  # we compact only below the recovery point; Kafka does not look at it
+    listed: ListedSegments = NOTHING_LISTED  # segments that must be there
 
 
 def open_log(
@@ -103,8 +107,7 @@ def _load_segments(
     """The segments, at least one; whether they were trusted as found; whether they are surely durable."""
     log_start_offset = hints.log_start_offset or 0
     segments = [load_segment(pool, directory, base) for base in _offsets(names, file_names.LOG)]
-    if not segments and hints.recovery_point > log_start_offset:
-        raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
+    _check_nothing_is_lost(directory, segments, hints, log_start_offset)
     _discard_before(pool, segments, log_start_offset)
     for segment, following in pairwise(segments):
         segment.end_offset = following.base_offset
@@ -116,6 +119,11 @@ def _load_segments(
         is_durable = not recover_segments(
             pool.files, segments, hints.recovery_point, config.index_interval_bytes, epochs, is_dense=is_dense
         )
+    if segments and log_start_offset < segments[-1].end_offset < hints.recovery_point:
+        raise CorruptData(
+            f"{segments[-1].log.path} ends at offset {segments[-1].end_offset}, but the log was synced up to "
+            f"{hints.recovery_point}; {_RESTORE}"
+        )
     if segments and segments[-1].end_offset < log_start_offset:
         _log.warning("%s ends before its start %d and is dropped", directory, log_start_offset)
         _discard(pool, segments, len(segments))
@@ -123,6 +131,17 @@ def _load_segments(
         segments.append(create_segment(pool, directory, log_start_offset))
         is_trusted = is_durable = False
     return segments, is_trusted, is_durable
+
+
+def _check_nothing_is_lost(
+    directory: str, segments: list[Segment], hints: Hints, log_start_offset: int
+) -> None:
+    if not segments and hints.recovery_point > log_start_offset:
+        raise CorruptData(f"{directory} holds no segment, but was synced up to {hints.recovery_point}")
+    found = {segment.base_offset: segment.size for segment in segments}
+    for loss in find_losses(hints.listed, found, log_start_offset):
+        path = os.path.join(directory, file_names.offset_name(loss.base_offset, file_names.LOG))
+        raise CorruptData(f"{path} {loss.problem}; {_RESTORE}")
 
 
 def _add_all(

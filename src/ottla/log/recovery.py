@@ -37,7 +37,8 @@ def recover_segments(
     """Cut `segments` to what is whole. The last one's `end_offset` is the log's then.
 
     False: nothing was found behind the recovery point and nothing was cut, so all is durable as it is. (With
-    a recovery point of 0 that cannot be known: there may never have been a sync.)
+    a recovery point of 0 that cannot be known: there may never have been a sync. And entries that an index
+    has lost must go from its file too, or another power cut would show them among those of new batches.)
     `is_dense`: nothing was compacted behind the recovery point, so that a segment there which ends before the
     next one begins has lost its tail.
     The segment before the recovery point is looked at too: it may have been sealed after the last sync.
@@ -45,10 +46,12 @@ def recover_segments(
     first = max(0, sum(segment.base_offset < recovery_point for segment in segments) - 1)
     is_only_last = first == len(segments) - 1
     size_before = segments[-1].size
+    is_index_cut = False
     for at in range(first, len(segments)):
         segment = segments[at]
         limit = segments[at + 1].base_offset if at + 1 < len(segments) else None
         is_torn = _recover(segment, recovery_point, limit, index_interval_bytes, epochs)
+        is_index_cut |= segment.offset_index.is_cut or segment.time_index.is_cut
         if limit is None:
             break
         if is_torn or (is_dense and segment.end_offset < limit and limit > recovery_point):
@@ -57,7 +60,7 @@ def recover_segments(
         segment.end_offset = limit
     last = segments[-1]
     is_as_synced = last.size == size_before and last.end_offset == recovery_point > 0
-    return not (is_only_last and is_as_synced)
+    return is_index_cut or not (is_only_last and is_as_synced)
 
 
 def _drop(files: Files, segments: list[Segment], first: int) -> None:
@@ -171,14 +174,23 @@ def trust_indexes(segment: Segment, recovery_point: int) -> tuple[int, int]:
     if kept:
         relative_offset, position = offset_index.entry(kept - 1)
         previous = offset_index.entry(kept - 2)[0] if kept > 1 else -1
-        header = header_at(segment.log.handle().pread(HEADER_BYTES, position))
+        header = _whole_batch_at(segment, position)
         if header is not None and _leads_to(header, base, previous, relative_offset):
+            # Entries of the time index behind it stay: they may speak for batches before it as well.
             offset_index.truncate(kept)
-            time_index.truncate(_rising(time_index, 2**63 - 1, relative_offset))
             return position, header.base_offset
     offset_index.truncate(0)
     time_index.truncate(0)
     return 0, base
+
+
+def _whole_batch_at(segment: Segment, position: int) -> BatchHeader | None:
+    """What is in the middle of a batch can look like a header, but not like one with its checksum."""
+    log = segment.log.handle()
+    header = header_at(log.pread(HEADER_BYTES, position))
+    if header is None or header.size > segment.size - position:
+        return None
+    return header if verify_crc(log.pread(header.size, position), header) else None
 
 
 def _leads_to(header: BatchHeader, base: int, previous: int, relative_offset: int) -> bool:

@@ -329,18 +329,28 @@ class Segment:
 def create_segment(
     pool: OpenFiles, directory: str, base_offset: int, reserve_bytes: int = 0, *, stage: str = ""
 ) -> Segment:
-    """A new, empty segment. Leftovers of an attempt that failed half way are replaced.
+    """A new, empty segment; leftovers of its name are replaced. On OSError there is none of its files: the
+    one before may grow on, and an empty one behind its middle would end it at the next start.
 
     `stage` is what its files' names end in while they are not part of the log.
     """
     stem = os.path.join(directory, file_names.offset_name(base_offset, ""))
-    log = pool.create(stem + file_names.LOG + stage)
-    if reserve_bytes:
-        log.handle().reserve(reserve_bytes)
-    offset_index = OffsetIndex(pool.create(stem + file_names.OFFSET_INDEX + stage), 0)
-    time_index = TimeIndex(pool.create(stem + file_names.TIME_INDEX + stage), 0)
-    txn_index = TransactionIndex(pool, stem + file_names.TXN_INDEX + stage)
-    return Segment(log, 0, offset_index, time_index, txn_index, base_offset)
+    paths = [stem + suffix + stage for suffix in file_names.SEGMENT_SUFFIXES]
+    made: list[PooledFile] = []
+    try:
+        made.extend(pool.create(path) for path in paths[:3])
+        if reserve_bytes:
+            made[0].handle().reserve(reserve_bytes)
+    except OSError:
+        for file in made:
+            file.release()
+        for path in paths:
+            with contextlib.suppress(OSError):
+                pool.files.remove(path)
+        raise
+    log, offset_index, time_index = made
+    txn_index = TransactionIndex(pool, paths[3])
+    return Segment(log, 0, OffsetIndex(offset_index, 0), TimeIndex(time_index, 0), txn_index, base_offset)
 
 
 def load_segment(pool: OpenFiles, directory: str, base_offset: int, *, stage: str = "") -> Segment:

@@ -8,6 +8,7 @@ first.
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from ottla.log import file_names
@@ -31,6 +32,7 @@ class SegmentFiles:
         self._snapshots = state.snapshots
         self._unsynced = state.unsynced
         self._swap: SegmentSwap | None = None  # a cleaned segment that takes the place of others
+        self._cleaned_below = 0  # a cleaning pass may replace what lies before this offset at any moment
 
     # -- growing -------------------------------------------------------------------------------------------
 
@@ -100,7 +102,25 @@ class SegmentFiles:
     def _schedule_removal(self, paths: list[str], now_ms: int) -> None:
         self._deletions.schedule(paths, now_ms + self.config.file_delete_delay_ms)
 
+    def settled_before(self, offset: int) -> tuple[object, Sequence[Segment]]:
+        """Closed segments that end at or before `offset` and stay until the log start passes them or a
+        truncation is announced; and what changes when they do.
+        """
+        segments = self._segments
+        first, end = bisect_left(segments.bases, self._cleaned_below), segments.index_of(offset)
+        if first >= end:
+            return None, ()
+        return (segments.change_count, first, end), segments[first:end]
+
     # -- compaction ----------------------------------------------------------------------------------------
+
+    def begin_pass(self, end_offset: int) -> None:
+        """Called through `LogDirectory.begin_cleaning`."""
+        self._cleaned_below = end_offset
+
+    def end_pass(self) -> None:
+        if self._swap is None:  # else a start would complete it
+            self._cleaned_below = 0
 
     def begin_swap(self, group: CleanedGroup, truncation_count: int) -> SegmentSwap | None:
         """A cleaned segment is to take the place of others; None: they are not what they were any more.

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from typing import overload
 
 from ottla.log.segment import Segment
 
 
 class SegmentList:
-    __slots__ = ("_segments", "active", "bases")
+    __slots__ = ("_segments", "active", "bases", "change_count")
 
     def __init__(self, segments: list[Segment]) -> None:
         self._segments = segments
         self.bases = [segment.base_offset for segment in segments]  # ascending, for bisecting
         self.active = segments[-1]
+        self.change_count = 0
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -22,7 +24,13 @@ class SegmentList:
     def __iter__(self) -> Iterator[Segment]:
         return iter(self._segments)
 
-    def __getitem__(self, at: int) -> Segment:
+    @overload
+    def __getitem__(self, at: int) -> Segment: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> list[Segment]: ...
+
+    def __getitem__(self, at: int | slice) -> Segment | list[Segment]:
         return self._segments[at]
 
     def index_of(self, offset: int) -> int:
@@ -47,12 +55,14 @@ class SegmentList:
     def append(self, segment: Segment) -> None:
         """The new active one."""
         assert segment.base_offset > self.bases[-1]
+        self.change_count += 1
         self._segments.append(segment)
         self.bases.append(segment.base_offset)
         self.active = segment
 
     def remove(self, first: int, end: int) -> Sequence[Segment]:
         """Take some out, but not all."""
+        self.change_count += 1
         removed = self._segments[first:end]
         del self._segments[first:end]
         del self.bases[first:end]
@@ -64,6 +74,7 @@ class SegmentList:
         first = self.bases.index(bases[0])
         end = first + len(bases)
         assert self.holds(bases)
+        self.change_count += 1
         removed = self._segments[first:end]
         segment.end_offset = removed[-1].end_offset
         self._segments[first:end] = [segment]
@@ -73,6 +84,7 @@ class SegmentList:
     def replace_all(self, segment: Segment) -> Sequence[Segment]:
         """Only `segment` stays, whether it was in the list or not; returns the others."""
         removed = [other for other in self._segments if other is not segment]
+        self.change_count += 1
         self._segments[:] = [segment]
         self.bases[:] = [segment.base_offset]
         self.active = segment

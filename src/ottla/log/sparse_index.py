@@ -30,7 +30,7 @@ class SparseIndex:
     meaning.
     """
 
-    __slots__ = ("_file", "_is_cut", "_keys", "_last", "_values", "_written")
+    __slots__ = ("_file", "_keys", "_last", "_values", "_written", "is_cut")
 
     ENTRY: Struct
     _KEY_TYPE: str
@@ -41,7 +41,7 @@ class SparseIndex:
         self._written = file_bytes // self.ENTRY.size  # entries in the file
         self._keys = array(self._KEY_TYPE)
         self._values = array("i")
-        self._is_cut = False  # the file has entries that do not count any more
+        self.is_cut = False  # the file has entries that do not count any more
         self._last: Entry | None = None  # the last entry, once it is known
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class SparseIndex:
 
     def write(self) -> None:
         """Bring the file up to date."""
-        if not (self._keys or self._is_cut):
+        if not (self._keys or self.is_cut):
             return
         handle = self._file.handle()
         if handle.size != self._written * self.ENTRY.size:
@@ -90,7 +90,7 @@ class SparseIndex:
         if self._keys:
             handle.append([b"".join(map(self.ENTRY.pack, self._keys, self._values))])
         self._written += len(self._keys)
-        self._is_cut = False
+        self.is_cut = False
         self._clear_tail()
 
     def floor(self, key: int) -> Entry | None:
@@ -135,7 +135,7 @@ class SparseIndex:
         """Keep the first `count` entries; `write` cuts the file."""
         if count < self._written:
             self._written = count
-            self._is_cut = True
+            self.is_cut = True
             self._clear_tail()
         else:
             del self._keys[count - self._written :]

@@ -225,6 +225,7 @@ class Cleaning:
         for slot in self._slots:
             if slot.running is ended:
                 slot.running = None
+        ended.partition.log.segment_files.end_pass()
         if self._is_stopped:
             return
         if isinstance(outcome, Cleaned):

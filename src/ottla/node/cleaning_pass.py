@@ -45,8 +45,7 @@ class CleaningPass:
         self._report: CleanedGroup | Cleaned | None = None  # handed over by the worker
 
     def start(self, job: CleaningJob) -> None:
-        # A crash is recovered from the checkpointed recovery point on, as if nothing there had been cleaned.
-        checkpoint = self._directory.begin_checkpoint()
+        checkpoint = self._directory.begin_cleaning(self._log, job.end_offset)
 
         def submit() -> None:
             checkpoint.run()

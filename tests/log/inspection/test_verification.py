@@ -11,7 +11,7 @@ import pytest
 from log.building import NOW_MS, PARTITION
 from log.inspection.filled import BATCHES, FILES, filled_directory, flip, segment_paths
 from old_messages import OLD_CODECS, OLD_FORMATS
-from ottla.log import checkpoints
+from ottla.log import checkpoints, segment_checkpoint
 from ottla.log.file_names import offset_name
 from ottla.log.inspection.directory_check import check_directory, is_in_use
 from ottla.log.inspection.findings import Finding, FindingKind
@@ -100,7 +100,18 @@ def test_a_compacted_log_may_have_gaps_between_segments(partition: str) -> None:
     os.remove(segment_paths(partition)[1])
     cleaned = checkpoints.encode_offsets({PARTITION: 8})
     Path(os.path.dirname(partition), checkpoints.CLEANER_OFFSETS).write_bytes(cleaned)
+    Path(os.path.dirname(partition), segment_checkpoint.FILE_NAME).unlink()  # as when Kafka cleaned it
     assert FindingKind.MISSING_RECORDS not in {each.kind for each in findings(partition)}
+
+
+def test_a_compacted_log_without_a_segment_that_is_listed_is_found(partition: str) -> None:
+    lost = segment_paths(partition)[1]
+    os.remove(lost)
+    cleaned = checkpoints.encode_offsets({PARTITION: 8})
+    Path(os.path.dirname(partition), checkpoints.CLEANER_OFFSETS).write_bytes(cleaned)
+    [finding] = [each for each in findings(partition) if each.kind is FindingKind.MISSING_RECORDS]
+    assert finding.path == lost
+    assert finding.problem.startswith(f"is gone; it held offsets {int(Path(lost).stem)} to ")
 
 
 def test_the_next_batch_is_found_although_a_length_is_destroyed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from ottla.log.files import Files
 from ottla.log.inspection.batch_walk import Pace
 from ottla.log.inspection.findings import Finding, FindingKind
 from ottla.log.inspection.partition_check import PartitionReport, check_partition
+from ottla.log.segment_checkpoint import find_losses, read_segment_checkpoint
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 
@@ -56,8 +57,10 @@ def check_directory(
         report.partitions[partition] = found
         report.findings += found.findings
     if not is_running:
-        for partition in report.partitions.keys() - _compacted(files, path):
+        compacted = _compacted(files, path)
+        for partition in report.partitions.keys() - compacted:
             report.findings += _check_nothing_is_missing(report.partitions[partition])
+        report.findings += _check_listed(files, path, compacted & report.partitions.keys())
     for name in OFFSET_CHECKPOINTS:
         report.findings += check_offset_checkpoint(
             files, os.path.join(path, name), report.partitions, is_running=is_running
@@ -86,6 +89,30 @@ def _check_nothing_is_missing(report: PartitionReport) -> Iterator[Finding]:
         if before.is_dense and before.end_offset < after.base_offset:
             problem = f"offsets {before.end_offset} to {after.base_offset - 1} are missing before it"
             yield Finding(FindingKind.MISSING_RECORDS, after.path, problem, 0, before.end_offset)
+
+
+def _check_listed(files: Files, path: str, compacted: set[TopicPartition]) -> Iterator[Finding]:
+    """Where gaps between segments say nothing, the list of segments does."""
+    listed = read_segment_checkpoint(files, path)
+    log_starts = _offsets_in(files, os.path.join(path, checkpoints.LOG_START_OFFSETS))
+    for partition in sorted(compacted & listed.keys()):
+        directory = os.path.join(path, str(partition))
+        paths = {
+            base: os.path.join(directory, file_names.offset_name(base, file_names.LOG))
+            for base in listed[partition].sizes
+        }
+        sizes = {base: files.size(each) for base, each in paths.items() if files.exists(each)}
+        for loss in find_losses(listed[partition], sizes, log_starts.get(partition, 0)):
+            yield Finding(
+                FindingKind.MISSING_RECORDS, paths[loss.base_offset], loss.problem, offset=loss.base_offset
+            )
+
+
+def _offsets_in(files: Files, path: str) -> dict[TopicPartition, int]:
+    try:
+        return checkpoints.decode_offsets(files.read_all(path)) if files.exists(path) else {}
+    except CorruptData:
+        return {}  # a finding of its own
 
 
 def check_offset_checkpoint(

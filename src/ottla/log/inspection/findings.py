@@ -28,7 +28,8 @@ _CURES = {
         "gives the damaged part up"
     ),
     FindingKind.MISSING_RECORDS: (
-        "restore the lost file from a backup or a replica; consumers pass over these offsets without a word"
+        "restore the file from a backup or a replica; `ottla log repair` with --drop-corrupt gives these "
+        "records up, and consumers pass over their offsets without a word"
     ),
     FindingKind.BROKEN_RECORDS: "its producer sent it so; consumers have to skip these offsets",
     FindingKind.INDEX: "`ottla log repair` rebuilds it from the log",

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from ottla.log import checkpoints
+from ottla.log import checkpoints, segment_checkpoint
 from ottla.log.files import Files
 from ottla.log.inspection.batch_walk import BrokenBytes, walk
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS, partition_names
 from ottla.log.inspection.findings import Finding, FindingKind
 from ottla.log.inspection.partition_check import PartitionReport, check_partition
-from ottla.log.inspection.repair_plan import Cut, RepairPlan, Step, Wish, plan_checkpoint, plan_partition
+from ottla.log.inspection.repair_plan import (
+    Cut,
+    RepairPlan,
+    Replace,
+    Step,
+    Wish,
+    plan_checkpoint,
+    plan_partition,
+)
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 
@@ -42,7 +51,23 @@ def plan_repair(files: Files, log_directory: str, only: TopicPartition | None, w
             step = plan_checkpoint(path, _offsets_in(files, path), end_offsets, checked)
             if step is not None:
                 repair.steps.append(step)
+    if repair.steps or wish.drop_corrupt:
+        listing = os.path.join(log_directory, segment_checkpoint.FILE_NAME)
+        repair.steps[:0] = _forget_listed(files, listing, end_offsets)
     return repair
+
+
+def _forget_listed(files: Files, path: str, partitions: Collection[TopicPartition]) -> Iterator[Step]:
+    """The list of segments is of the logs as they were. (A broker makes it anew.)"""
+    if not files.exists(path):
+        return
+    data = files.read_all(path)
+    try:
+        left = segment_checkpoint.without_entries(data, partitions)
+    except (CorruptData, ValueError):
+        left = b""
+    if left != data:
+        yield Replace(path, left, "a start would miss segments that were given up")
 
 
 def _trusted_end(plan: RepairPlan) -> int:
