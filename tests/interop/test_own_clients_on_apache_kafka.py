@@ -11,7 +11,16 @@ import pytest
 
 from interop.apache_kafka import apache_kafka
 
-SUITES = ("admin", "admin_groups", "producer", "consumer", "partitioners", "groups", "transactions")
+SUITES = (
+    "admin",
+    "admin_groups",
+    "producer",
+    "consumer",
+    "partitioners",
+    "plugins",
+    "groups",
+    "transactions",
+)
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 

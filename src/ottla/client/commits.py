@@ -47,6 +47,7 @@ class Commits:
         self._cluster = cluster
         self._coordinator = coordinator
         self._rules = rules
+        self.on_commit: Callable[[Offsets], object] | None = None  # told of every commit that succeeded
 
     def commit(self, offsets: Offsets, deadline_ms: int) -> None:
         """Returns when the coordinator has them. Raises CommitFailed when the group has moved on."""
@@ -74,6 +75,8 @@ class Commits:
         problem = self._judged(answer)
         if problem is not None:
             raise problem
+        if self.on_commit is not None:
+            self.on_commit(offsets)
 
     def commit_async(self, offsets: Offsets, done: OnCommit | None) -> None:
         """`done(offsets, error)` is called from a later `poll`. Not tried again: a later commit covers it."""
@@ -84,6 +87,8 @@ class Commits:
                 error = self._judged(result)
             if error is not None and error.retriable:
                 self._coordinator.forget()
+            if error is None and self.on_commit is not None:
+                self.on_commit(offsets)
             if done is not None:
                 done(offsets, error)
 

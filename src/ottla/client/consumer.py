@@ -16,13 +16,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from ottla.client import admin_groups, admin_offsets
+from ottla.client import admin_groups, admin_offsets, plugins
 from ottla.client.admin_values import CommittedOffset, GroupMetadata
 from ottla.client.assignors import Assignor, named
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
 from ottla.client.columns import ROWS_MAX, as_table
 from ottla.client.commits import OnCommit
+from ottla.client.decoding import PLUGGABLE, Decoding
 from ottla.client.errors import (
     BrokerError,
     ClientError,
@@ -67,7 +68,11 @@ class Consumer:
         self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
     ) -> None:
         """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
-        loaded = load(settings, CONSUMER_SETTINGS)
+        given = dict(settings)
+        plugged = plugins.taken(given, *PLUGGABLE)
+        configs = plugins.configs_of(given, plugged)
+        loaded = load(given, CONSUMER_SETTINGS)
+        self._decoding = Decoding(plugged, configs)
         self._cluster = Cluster(bootstrap, loaded)
         self._reset = _RESETS[loaded.text("auto.offset.reset")]
         self._rules = _rules(loaded)
@@ -80,6 +85,8 @@ class Consumer:
         group_id = loaded.text_or_none("group.id")
         assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
         self._group = None if group_id is None else Group(self._cluster, loaded, group_id, assignors, self)
+        if self._group is not None:
+            self._group.commits.on_commit = self._decoding.interceptors.on_commit
 
     def __enter__(self) -> Consumer:
         return self
@@ -99,6 +106,7 @@ class Consumer:
                 self._group.close()
         finally:
             self._cluster.close()
+            self._decoding.close()
 
     # -- the group -----------------------------------------------------------------------------------------
 
@@ -258,7 +266,7 @@ class Consumer:
 
     def poll(self, timeout: float = 0.0) -> list[ConsumedRecord]:
         """The next records, as soon as there are some; none when `timeout` (seconds) is over."""
-        return self._poll(timeout, lambda: self._fetcher.collect(self._poll_records_max))
+        return self._poll(timeout, lambda: self._decoded(self._fetcher.collect(self._poll_records_max)))
 
     def poll_arrow(
         self, timeout: float = 0.0, columns: Sequence[str] | None = None, rows_max: int = ROWS_MAX
@@ -326,6 +334,21 @@ class Consumer:
             except ClientError:
                 return reader.problem
         return OffsetOutOfRange.of(target, offset, *bounds)
+
+    def _decoded(self, records: list[ConsumedRecord]) -> list[ConsumedRecord]:
+        """As users want them. One that cannot be read is raised when it is the first; until then it waits."""
+        decoded, failure = self._decoding.decode(records)
+        if failure is not None:
+            first: dict[TopicPartition, int] = {}
+            for record in records[len(decoded) :]:
+                first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+            for target, offset in first.items():
+                self._fetcher.readers[target].seek(offset)
+            if not decoded:
+                raise failure
+        if decoded and self._decoding.interceptors:
+            decoded = self._decoding.interceptors.on_consume(decoded)
+        return decoded
 
     def _idle_ms(self, now_ms: int) -> int:
         if self._group is None:

@@ -39,6 +39,22 @@ class Misused(ClientError):
     """The call does not fit what was called before."""
 
 
+class SerializationFailed(ClientError, TypeError):
+    """A key or value could not be turned into bytes."""
+
+
+class DeserializationFailed(ClientError, ValueError):
+    """The bytes of a record are not what the deserializer reads.
+
+    The consumer stays before the record: `seek` behind it to pass over it.
+    """
+
+    def __init__(self, text: str, partition: TopicPartition, offset: int) -> None:
+        super().__init__(text, f"mend the deserializer, or seek to offset {offset + 1} to pass over it")
+        self.partition = partition
+        self.offset = offset
+
+
 class BufferFull(ClientError):
     """No room for a record within max.block.ms."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ottla.client.errors import ClientError
 from ottla.model.topics import TopicPartition
@@ -30,8 +30,8 @@ class ConsumedRecord(NamedTuple):
     partition: int
     offset: int
     timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
+    key: Any  # bytes or None, or what the deserializer made of them
+    value: Any
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 

@@ -1,7 +1,7 @@
 """Where records go that name no partition. Pure but for the dice.
 
-A user's own is an object with `partition(topic, key, key_bytes, value, value_bytes, cluster)`. The built-in
-ones choose from the key's bytes alone.
+A user's own is an object with `partition(topic, key, key_bytes, value, value_bytes, cluster)`; it may have
+`configure(configs)` and `close()`. Most built-in ones choose from the key's bytes alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,31 @@ class Partitioner(Protocol):
         value_bytes: bytes | None,
         cluster: ClusterView,
     ) -> int: ...
+
+
+class OrderedQueue:
+    """Records of one order go to one partition, whatever their keys: `order_of(topic, key, value)` names it.
+
+    A number is taken modulo the partitions, as RocketMQ's selectors do; a text or bytes by murmur2, as a key.
+    """
+
+    def __init__(self, order_of: Callable[[str, Any, Any], int | str | bytes]) -> None:
+        self._order_of = order_of
+
+    def partition(
+        self,
+        topic: str,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        cluster: ClusterView,
+    ) -> int:
+        count = len(cluster.topics[topic].partitions)
+        order = self._order_of(topic, key, value)
+        if isinstance(order, int):
+            return order % count
+        return partition_of_key(order.encode() if isinstance(order, str) else order, count)
 
 
 def partition_of_key(key: bytes, partition_count: int) -> int:
@@ -120,17 +145,18 @@ class RoundRobin(Choice):
         return number % len(topic.partitions)
 
 
-def built_in(name: str, hold_ms: int) -> Choice:
-    """By the name that `partitioner.class` has."""
-    choices: dict[str, Callable[[], Choice]] = {
+def built_in(hold_ms: int) -> dict[str, Callable[[], Choice]]:
+    """By the names that `partitioner.class` has."""
+    return {
         "default": KeyElseSticky,
         "murmur2": KeyElseRandom,
+        "murmur2_random": KeyElseRandom,  # librdkafka's name
         "sticky": Sticky,
         "round_robin": RoundRobin,
+        "RoundRobinPartitioner": RoundRobin,  # Java's name
         "random": Random,
         "held_random": lambda: HeldRandom(hold_ms),
     }
-    return choices[name]()
 
 
 def _available(topic: Topic, chance: random.Random) -> int:

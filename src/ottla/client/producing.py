@@ -1,24 +1,23 @@
-"""The producer's thread: drains batches to brokers, takes their answers, tells who waits.
+"""The producer's loop: drains batches to brokers, takes their answers, tells who waits.
 
-It alone touches the network. What it shares with callers (the accumulator and the sender's bookkeeping) is
-under the producer's lock; callbacks run without it, so that they may send.
+Its shell (a thread, or an asyncio task) runs the turns, and is alone in touching the network. What it shares
+with callers (the accumulator and the sender's bookkeeping) is under the producer's lock; callbacks run
+without it, so that they may send.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from typing import cast
+from types import TracebackType
+from typing import Protocol, cast
 
 from ottla.client.accumulator import Batch, Delivery
-from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker
 from ottla.client.errors import ClientError, Closed, TransactionAborted, broker_error
-from ottla.client.sender import Sender
+from ottla.client.producer_core import ProducerCore
 from ottla.client.settings import CODECS
 from ottla.client.transaction_requests import FEATURE, PRODUCE_VERSION_BEFORE_LEVEL_2, Request
 from ottla.client.transactions import State, Transactions
-from ottla.model.config_types import TypedValues
 from ottla.model.topics import NO_TOPIC_ID, TopicId, TopicPartition
 from ottla.protocol.apis import INIT_PRODUCER_ID, PRODUCE
 from ottla.protocol.fields import Message
@@ -40,14 +39,24 @@ _COORDINATOR = "transactions"  # a connection of their own: a Produce may wait f
 log = logging.getLogger(__name__)
 
 
+class Changed(Protocol):
+    """The producer's lock, and its way to tell those who wait."""
+
+    def __enter__(self) -> object: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None: ...
+
+    def notify_all(self) -> None: ...
+
+
 class ProducerLoop:
-    def __init__(
-        self, cluster: Cluster, sender: Sender, settings: TypedValues, changed: threading.Condition
-    ) -> None:
+    def __init__(self, core: ProducerCore, changed: Changed) -> None:
+        settings = core.settings
         self.wanted_topics: set[str] = set()  # asked for by callers, under the lock
-        self.failure: BaseException | None = None  # what ended the thread, if not `stop`
-        self._cluster = cluster
-        self._sender = sender
+        self._cluster = core.cluster
+        self._sender = core.sender
         self._changed = changed
         self._acks = -1 if settings.text("acks") in ("all", "-1") else int(settings.text("acks"))
         self._timeout_ms = settings.integer("request.timeout.ms")
@@ -55,37 +64,15 @@ class ProducerLoop:
         self._codec = CODECS.index(codec)
         leveled = codec in ("gzip", "lz4", "zstd")
         self._level = settings.integer(f"compression.{codec}.level") if leveled else None
-        self._is_stopping = False
         self._metadata_version = 0  # that callers who wait for a topic were told of
         self._identity_asked = False
         self._identity_failures = 0
         self._identity_not_before_ms = 0
-        self._flags = TRANSACTIONAL if sender.transactions is not None else 0
-        self._transactional_id = None if sender.transactions is None else sender.transactions.id
-        self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
+        self._flags = TRANSACTIONAL if core.transactions is not None else 0
+        self._transactional_id = None if core.transactions is None else core.transactions.id
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Ends the thread; what was not delivered has failed when this returns."""
-        self._is_stopping = True
-        self._cluster.network.wake()
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            while not self._is_stopping:
-                self._turn()
-        except BaseException as error:
-            self.failure = error
-            log.exception("the producer's thread failed")
-        with self._changed:
-            self._sender.fail_all(Closed("the producer was closed before the record was delivered"))
-        self._tell()
-        self._cluster.close()
-
-    def _turn(self) -> None:
+    def begin_turn(self) -> int:
+        """Sends what is due; milliseconds until there is something to do, if nothing comes before."""
         cluster, sender = self._cluster, self._sender
         now_ms = cluster.now_ms()
         with self._changed:
@@ -102,8 +89,13 @@ class ProducerLoop:
                 sender.wants_metadata = False
                 cluster.metadata.ask_again()
         wait_ms = min(wait_ms, self._identity_turn(now_ms), cluster.tick(now_ms))
-        cluster.network.poll(0 if sender.finished else wait_ms)
-        self._tell()
+        return 0 if sender.finished else wait_ms
+
+    def end(self) -> None:
+        """There will be no further turn: what was not delivered has failed."""
+        with self._changed:
+            self._sender.fail_all(Closed("the producer was closed before the record was delivered"))
+        self.tell()
 
     def _drained(self, now_ms: int) -> list[tuple[Broker, list[Batch]]]:
         with self._changed:
@@ -260,7 +252,7 @@ class ProducerLoop:
 
     # -- those who wait ------------------------------------------------------------------------------------
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
         if not self._sender.finished and self._metadata_version == self._cluster.metadata.version:
             return
         self._metadata_version = self._cluster.metadata.version

@@ -180,14 +180,6 @@ PRODUCER_SETTINGS = COMMON_SETTINGS | _table(
         at_least(0),
         "The largest record, as it is encoded, that send() takes.",
     ),
-    _setting(
-        "partitioner.class",
-        STRING,
-        "default",
-        one_of("default", "murmur2", "sticky", "round_robin", "random", "held_random"),
-        "Where records without a partition go. The default is the key's murmur2, as in Java; without a key "
-        "one batch goes to one partition, the next to another.",
-    ),
 )
 
 CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
