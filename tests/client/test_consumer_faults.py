@@ -91,7 +91,7 @@ def test_only_what_changed_is_asked_for_in_a_session(wired: WiredBroker, topic: 
     with consumer_of(wired, topic) as consumer:
         check_all_read(consumer)
         consumer.poll(0.2)
-        (session,) = consumer._fetcher._sessions.values()
+        (session,) = consumer._calls._fetcher._sessions.values()
         assert session.session_id != 0
         assert session.epoch > 3
 

@@ -38,7 +38,7 @@ def source_of(code: int) -> ConfigSource | None:
     return ConfigSource(code) if code in ConfigSource._value2member_map_ else None
 
 
-def describe(
+async def describe(
     cluster: Cluster,
     address: Address,
     resource: ConfigResource,
@@ -51,7 +51,7 @@ def describe(
     def request(version: int) -> DescribeConfigsRequest:
         return DescribeConfigsRequest((asked,), include_synonyms=True, include_documentation=version >= 3)
 
-    answer = cluster.call(address, DESCRIBE_CONFIGS, request, DescribeConfigsResponse, deadline_ms)
+    answer = await cluster.call(address, DESCRIBE_CONFIGS, request, DescribeConfigsResponse, deadline_ms)
     (result,) = answer.results
     _check(resource, result.error_code, result.error_message)
     return {each.name: _entry(each) for each in result.configs}
@@ -84,7 +84,7 @@ def changes(
     ]
 
 
-def alter(
+async def alter(
     cluster: Cluster,
     address: Address,
     resource: ConfigResource,
@@ -96,7 +96,7 @@ def alter(
     request = IncrementalAlterConfigsRequest(
         (AlterConfigsResource(KINDS[resource.kind], resource.name, changed),), validate_only
     )
-    answer = cluster.call(
+    answer = await cluster.call(
         address, INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse, deadline_ms
     )
     for result in answer.responses:
@@ -110,8 +110,8 @@ def _check(resource: ConfigResource, code: int, message: str | None) -> None:
         raise broker_error(code, f"{resource.kind} {resource.name!r}", message)
 
 
-def resources(cluster: Cluster, address: Address, deadline_ms: int) -> tuple[ConfigResource, ...]:
-    answer = cluster.call(
+async def resources(cluster: Cluster, address: Address, deadline_ms: int) -> tuple[ConfigResource, ...]:
+    answer = await cluster.call(
         address, LIST_CONFIG_RESOURCES, ListConfigResourcesRequest(), ListConfigResourcesResponse, deadline_ms
     )
     if answer.error_code:

@@ -38,7 +38,7 @@ _BURST = 100  # requests under way: brokers take only so many of one connection
 Outcomes = dict[OpenTransaction, ClientError | None]
 
 
-def end_transactions(
+async def end_transactions(
     cluster: Cluster, transactions: Iterable[OpenTransaction], deadline_ms: int, *, commit: bool
 ) -> Outcomes:
     """By transaction, why it could not be ended; None: it is."""
@@ -48,14 +48,14 @@ def end_transactions(
     while pending:
         asked = [each for each in pending if not each.is_empty]
         outcomes |= {each: None for each in pending if each.is_empty}
-        outcomes |= _end_once(cluster, asked, deadline_ms, commit=commit)
+        outcomes |= await _end_once(cluster, asked, deadline_ms, commit=commit)
         pending = [each for each in asked if _may_pass(outcomes[each])]
         failures += 1
         pause_ms = cluster.backoff.pause_ms(failures)
         if pending and cluster.now_ms() + pause_ms >= deadline_ms:
             return outcomes
         if pending:
-            cluster.pause(pause_ms)
+            await cluster.pause(pause_ms)
     return outcomes
 
 
@@ -65,12 +65,12 @@ def _may_pass(outcome: ClientError | None) -> bool:
     return isinstance(outcome, ConnectionFailed | TimedOut) and outcome.retriable
 
 
-def _end_once(
+async def _end_once(
     cluster: Cluster, transactions: Sequence[OpenTransaction], deadline_ms: int, *, commit: bool
 ) -> Outcomes:
     outcomes: Outcomes = {}
     try:
-        found = _coordinators(cluster, [each.transactional_id for each in transactions], deadline_ms)
+        found = await _coordinators(cluster, [each.transactional_id for each in transactions], deadline_ms)
     except ClientError as error:
         return dict.fromkeys(transactions, error)
     levels: dict[Address, int] = {}
@@ -83,12 +83,12 @@ def _end_once(
                 if isinstance(place, ClientError):
                     raise place
                 if place not in levels:
-                    levels[place] = _level(cluster, place, deadline_ms)
+                    levels[place] = await _level(cluster, place, deadline_ms)
                 _send_end(cluster, place, each, outcomes, levels[place], commit=commit)
             except ClientError as error:
                 outcomes[each] = error
         while len(outcomes) < expected:
-            cluster.network.poll(1_000)
+            await cluster.turn(1_000)
     return outcomes
 
 
@@ -108,13 +108,15 @@ def _send_end(
     cluster.send(address, END_TXN, message, take, version_max=version_max)
 
 
-def _level(cluster: Cluster, address: Address, deadline_ms: int) -> int:
+async def _level(cluster: Cluster, address: Address, deadline_ms: int) -> int:
     """Of transaction.version, at the coordinator."""
-    features = admin_topics.broker_versions(cluster, address, deadline_ms).finalized_features
+    features = (await admin_topics.broker_versions(cluster, address, deadline_ms)).finalized_features
     return features.get(FEATURE, (0, 0))[1]
 
 
-def _coordinators(cluster: Cluster, ids: Sequence[str], deadline_ms: int) -> dict[str, Address | ClientError]:
+async def _coordinators(
+    cluster: Cluster, ids: Sequence[str], deadline_ms: int
+) -> dict[str, Address | ClientError]:
     """Where each transactional id is coordinated, or why that is not known."""
     found: dict[str, Address | ClientError] = {}
     while unknown := [each for each in ids if each not in found]:
@@ -124,7 +126,7 @@ def _coordinators(cluster: Cluster, ids: Sequence[str], deadline_ms: int) -> dic
                 return FindCoordinatorRequest(key=unknown[0], key_type=_KEY_TYPE_TRANSACTION)
             return FindCoordinatorRequest(coordinator_keys=unknown, key_type=_KEY_TYPE_TRANSACTION)
 
-        answer = cluster.call(
+        answer = await cluster.call(
             cluster.any_address(), FIND_COORDINATOR, request, FindCoordinatorResponse, deadline_ms
         )
         if not answer.coordinators:

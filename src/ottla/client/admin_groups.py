@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from ottla.client import admin_topics
@@ -59,11 +59,11 @@ VERSION_WITH_NAMES = 9
 """Of OffsetCommit and OffsetFetch: 10 names topics by ids, which a group may outlive."""
 
 
-def list_groups(cluster: Cluster, deadline_ms: int) -> tuple[GroupListing, ...]:
+async def list_groups(cluster: Cluster, deadline_ms: int) -> tuple[GroupListing, ...]:
     """The groups of every broker: each tells those that it coordinates."""
     found: dict[str, GroupListing] = {}
-    for broker in admin_topics.describe_cluster(cluster, deadline_ms).brokers:
-        answer = cluster.call(
+    for broker in (await admin_topics.describe_cluster(cluster, deadline_ms)).brokers:
+        answer = await cluster.call(
             broker.address, LIST_GROUPS, ListGroupsRequest(), ListGroupsResponse, deadline_ms
         )
         if answer.error_code:
@@ -76,28 +76,28 @@ def list_groups(cluster: Cluster, deadline_ms: int) -> tuple[GroupListing, ...]:
     return tuple(found[group_id] for group_id in sorted(found))
 
 
-def describe_group(cluster: Cluster, group_id: str, deadline_ms: int) -> GroupDescription:
-    def ask(coordinator: Broker, deadline_ms: int) -> GroupDescription:
+async def describe_group(cluster: Cluster, group_id: str, deadline_ms: int) -> GroupDescription:
+    async def ask(coordinator: Broker, deadline_ms: int) -> GroupDescription:
         request = DescribeGroupsRequest((group_id,))
-        answer = cluster.call(
+        answer = await cluster.call(
             coordinator.address, DESCRIBE_GROUPS, request, DescribeGroupsResponse, deadline_ms
         )
         (group,) = answer.groups
         if group.group_state == "Dead":  # there is none, or it is of the other protocol
-            return _describe_consumer_group(cluster, group_id, coordinator, deadline_ms)
+            return await _describe_consumer_group(cluster, group_id, coordinator, deadline_ms)
         _check(group_id, group.error_code, group.error_message)
         return _description(group, coordinator)
 
-    return _of_coordinator(cluster, group_id, ask, deadline_ms)
+    return await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
-def _describe_consumer_group(
+async def _describe_consumer_group(
     cluster: Cluster, group_id: str, coordinator: Broker, deadline_ms: int
 ) -> GroupDescription:
     """Of the protocol that servers assign in (KIP-848), which older brokers do not have."""
     request = ConsumerGroupDescribeRequest((group_id,))
     try:
-        answer = cluster.call(
+        answer = await cluster.call(
             coordinator.address, CONSUMER_GROUP_DESCRIBE, request, ConsumerGroupDescribeResponse, deadline_ms
         )
     except Unsupported:
@@ -148,28 +148,32 @@ def _description(group: DescribedGroup, coordinator: Broker) -> GroupDescription
     )
 
 
-def delete_groups(cluster: Cluster, ids: Iterable[str], deadline_ms: int) -> dict[str, ClientError | None]:
+async def delete_groups(
+    cluster: Cluster, ids: Iterable[str], deadline_ms: int
+) -> dict[str, ClientError | None]:
     outcomes: dict[str, ClientError | None] = {}
     for group_id in ids:
         try:
-            _delete_group(cluster, group_id, deadline_ms)
+            await _delete_group(cluster, group_id, deadline_ms)
             outcomes[group_id] = None
         except BrokerError as error:
             outcomes[group_id] = error
     return outcomes
 
 
-def _delete_group(cluster: Cluster, group_id: str, deadline_ms: int) -> None:
-    def ask(coordinator: Broker, deadline_ms: int) -> None:
+async def _delete_group(cluster: Cluster, group_id: str, deadline_ms: int) -> None:
+    async def ask(coordinator: Broker, deadline_ms: int) -> None:
         request = DeleteGroupsRequest((group_id,))
-        answer = cluster.call(coordinator.address, DELETE_GROUPS, request, DeleteGroupsResponse, deadline_ms)
+        answer = await cluster.call(
+            coordinator.address, DELETE_GROUPS, request, DeleteGroupsResponse, deadline_ms
+        )
         for result in answer.results:
             _check(group_id, result.error_code, None)
 
-    _of_coordinator(cluster, group_id, ask, deadline_ms)
+    await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
-def fetch_offsets(
+async def fetch_offsets(
     cluster: Cluster,
     group_id: str,
     partitions: Sequence[TopicPartition] | None,
@@ -200,8 +204,8 @@ def fetch_offsets(
         )
         return OffsetFetchRequest(group_id, old, require_stable=stable)
 
-    def ask(coordinator: Broker, deadline_ms: int) -> dict[TopicPartition, CommittedOffset]:
-        answer = cluster.call(
+    async def ask(coordinator: Broker, deadline_ms: int) -> dict[TopicPartition, CommittedOffset]:
+        answer = await cluster.call(
             coordinator.address,
             OFFSET_FETCH,
             request,
@@ -221,7 +225,7 @@ def fetch_offsets(
                     offsets[target] = CommittedOffset(each.committed_offset, epoch, each.metadata or "")
         return offsets
 
-    return _of_coordinator(cluster, group_id, ask, deadline_ms)
+    return await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
 def commit_request(
@@ -256,11 +260,11 @@ def commit_problem(group_id: str, answer: OffsetCommitResponse) -> BrokerError |
     return None
 
 
-def alter_offsets(
+async def alter_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], deadline_ms: int
 ) -> None:
-    def ask(coordinator: Broker, deadline_ms: int) -> None:
-        answer = cluster.call(
+    async def ask(coordinator: Broker, deadline_ms: int) -> None:
+        answer = await cluster.call(
             coordinator.address,
             OFFSET_COMMIT,
             commit_request(group_id, offsets),
@@ -272,13 +276,13 @@ def alter_offsets(
         if problem is not None:
             raise _explained(group_id, problem)
 
-    _of_coordinator(cluster, group_id, ask, deadline_ms)
+    await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
-def delete_offsets(
+async def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition], deadline_ms: int
 ) -> None:
-    def ask(coordinator: Broker, deadline_ms: int) -> None:
+    async def ask(coordinator: Broker, deadline_ms: int) -> None:
         request = OffsetDeleteRequest(
             group_id,
             [
@@ -286,23 +290,27 @@ def delete_offsets(
                 for name, indexes in _grouped(partitions)
             ],
         )
-        answer = cluster.call(coordinator.address, OFFSET_DELETE, request, OffsetDeleteResponse, deadline_ms)
+        answer = await cluster.call(
+            coordinator.address, OFFSET_DELETE, request, OffsetDeleteResponse, deadline_ms
+        )
         _check(group_id, answer.error_code, None)
         for topic in answer.topics:
             for partition in topic.partitions:
                 _check(group_id, partition.error_code, None)
 
-    _of_coordinator(cluster, group_id, ask, deadline_ms)
+    await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
-def _of_coordinator(cluster: Cluster, group_id: str, ask: Callable[[Broker, int], T], deadline_ms: int) -> T:
+async def _of_coordinator(
+    cluster: Cluster, group_id: str, ask: Callable[[Broker, int], Awaitable[T]], deadline_ms: int
+) -> T:
     """Asks the group's coordinator, and looks for it again when it has moved."""
 
-    def attempt(deadline_ms: int) -> T:
-        coordinator = admin_topics.find_coordinator(cluster, group_id, "group", deadline_ms)
-        return ask(coordinator, deadline_ms)
+    async def attempt(deadline_ms: int) -> T:
+        coordinator = await admin_topics.find_coordinator(cluster, group_id, "group", deadline_ms)
+        return await ask(coordinator, deadline_ms)
 
-    return cluster.retry(attempt, deadline_ms)
+    return await cluster.retry(attempt, deadline_ms)
 
 
 def _grouped(partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:

@@ -6,7 +6,7 @@ Requests go to the leaders of partitions, one request per broker; a wrong leader
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
 from ottla.client import admin_topics
@@ -44,12 +44,14 @@ T = TypeVar("T")
 Question = tuple[Address, dict[str, list[TopicPartition]]]
 
 
-def list_offsets(
+async def list_offsets(
     cluster: Cluster, timestamps: Mapping[TopicPartition, int], deadline_ms: int, *, read_committed: bool
 ) -> dict[TopicPartition, FoundOffset]:
     """The offsets of timestamps; negative ones are the special ones of `model.offsets`."""
 
-    def ask(address: Address, targets: dict[str, list[TopicPartition]]) -> dict[TopicPartition, FoundOffset]:
+    async def ask(
+        address: Address, targets: dict[str, list[TopicPartition]]
+    ) -> dict[TopicPartition, FoundOffset]:
         request = ListOffsetsRequest(
             replica_id=-1,
             isolation_level=int(read_committed),
@@ -65,7 +67,7 @@ def list_offsets(
             ],
             timeout_ms=max(deadline_ms - cluster.now_ms(), 1),
         )
-        answer = cluster.call(address, LIST_OFFSETS, request, ListOffsetsResponse, deadline_ms)
+        answer = await cluster.call(address, LIST_OFFSETS, request, ListOffsetsResponse, deadline_ms)
         found = {}
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -75,7 +77,7 @@ def list_offsets(
                 found[target] = _found(partition)
         return found
 
-    return ask_leaders(cluster, timestamps, ask, deadline_ms)
+    return await ask_leaders(cluster, timestamps, ask, deadline_ms)
 
 
 def _found(answer: ListOffsetsPartitionResponse) -> FoundOffset:
@@ -86,7 +88,7 @@ def _found(answer: ListOffsetsPartitionResponse) -> FoundOffset:
     )
 
 
-def ends(
+async def ends(
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
     timestamp: int,
@@ -96,11 +98,11 @@ def ends(
 ) -> dict[TopicPartition, int]:
     """The first (EARLIEST_TIMESTAMP) or the next (LATEST_TIMESTAMP) offset of each partition."""
     wanted = dict.fromkeys(partitions, timestamp)
-    found = list_offsets(cluster, wanted, deadline_ms, read_committed=read_committed)
+    found = await list_offsets(cluster, wanted, deadline_ms, read_committed=read_committed)
     return {target: each.offset or 0 for target, each in found.items()}
 
 
-def resolve(
+async def resolve(
     cluster: Cluster,
     specs: Mapping[TopicPartition, OffsetSpec],
     deadline_ms: int,
@@ -108,10 +110,10 @@ def resolve(
     read_committed: bool = False,
 ) -> dict[TopicPartition, int]:
     """Places as offsets, each between the partition's first offset and its end."""
-    first = ends(cluster, specs, EARLIEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
-    end = ends(cluster, specs, LATEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
+    first = await ends(cluster, specs, EARLIEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
+    end = await ends(cluster, specs, LATEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
     times = {target: spec.timestamp_ms for target, spec in specs.items() if isinstance(spec, AtTime)}
-    timed = list_offsets(cluster, times, deadline_ms, read_committed=read_committed) if times else {}
+    timed = await list_offsets(cluster, times, deadline_ms, read_committed=read_committed) if times else {}
     offsets = {}
     for target, spec in specs.items():
         match spec:
@@ -130,10 +132,10 @@ def resolve(
     return offsets
 
 
-def delete_records(
+async def delete_records(
     cluster: Cluster, before: Mapping[TopicPartition, int], deadline_ms: int
 ) -> dict[TopicPartition, int]:
-    def ask(address: Address, targets: dict[str, list[TopicPartition]]) -> dict[TopicPartition, int]:
+    async def ask(address: Address, targets: dict[str, list[TopicPartition]]) -> dict[TopicPartition, int]:
         request = DeleteRecordsRequest(
             topics=[
                 DeleteRecordsTopic(
@@ -143,7 +145,7 @@ def delete_records(
             ],
             timeout_ms=max(deadline_ms - cluster.now_ms(), 1),
         )
-        answer = cluster.call(address, DELETE_RECORDS, request, DeleteRecordsResponse, deadline_ms)
+        answer = await cluster.call(address, DELETE_RECORDS, request, DeleteRecordsResponse, deadline_ms)
         starts = {}
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -153,13 +155,13 @@ def delete_records(
                 starts[target] = partition.low_watermark
         return starts
 
-    return ask_leaders(cluster, before, ask, deadline_ms)
+    return await ask_leaders(cluster, before, ask, deadline_ms)
 
 
-def log_dirs(cluster: Cluster, brokers: Iterable[Broker], deadline_ms: int) -> tuple[LogDir, ...]:
+async def log_dirs(cluster: Cluster, brokers: Iterable[Broker], deadline_ms: int) -> tuple[LogDir, ...]:
     found: list[LogDir] = []
     for broker in brokers:
-        answer = cluster.call(
+        answer = await cluster.call(
             broker.address, DESCRIBE_LOG_DIRS, DescribeLogDirsRequest(), DescribeLogDirsResponse, deadline_ms
         )
         if answer.error_code:
@@ -185,25 +187,25 @@ def _log_dir(broker_id: int, result: DescribeLogDirsResult) -> LogDir:
     )
 
 
-def ask_leaders(
+async def ask_leaders(
     cluster: Cluster,
     partitions: Iterable[TopicPartition],
-    ask: Callable[[Address, dict[str, list[TopicPartition]]], dict[TopicPartition, T]],
+    ask: Callable[[Address, dict[str, list[TopicPartition]]], Awaitable[dict[TopicPartition, T]]],
     deadline_ms: int,
 ) -> dict[TopicPartition, T]:
     """Asks the leader of every partition until each has answered; no answer is asked for twice."""
     left = list(dict.fromkeys(partitions))
     answers: dict[TopicPartition, T] = {}
 
-    def round_of_questions(deadline_ms: int) -> None:
+    async def round_of_questions(deadline_ms: int) -> None:
         nonlocal left
-        seen = admin_topics.view(cluster, sorted({target.topic for target in left}), deadline_ms)
+        seen = await admin_topics.view(cluster, sorted({target.topic for target in left}), deadline_ms)
         for address, targets in _by_leader(seen, left):
-            answers.update(ask(address, targets))
+            answers.update(await ask(address, targets))
             left = [target for target in left if target not in answers]
 
     if left:
-        cluster.retry(round_of_questions, deadline_ms)
+        await cluster.retry(round_of_questions, deadline_ms)
     return answers
 
 

@@ -58,46 +58,46 @@ _KNOWN_MS_MAX = 5_000
 _COORDINATOR_KINDS = {"group": 0, "transaction": 1}
 
 
-def view(cluster: Cluster, topics: Iterable[str] | None, deadline_ms: int) -> ClusterView:
+async def view(cluster: Cluster, topics: Iterable[str] | None, deadline_ms: int) -> ClusterView:
     """The cluster with `topics` (None: all). What is not there raises UnknownTopic with near names."""
     wanted = None if topics is None else list(topics)
-    answer = _ask(cluster, wanted, deadline_ms)
+    answer = await _ask(cluster, wanted, deadline_ms)
     for topic in answer.topics:
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise unknown_topic(cluster, topic.name or "", deadline_ms)
+            raise await unknown_topic(cluster, topic.name or "", deadline_ms)
         if topic.error_code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
             raise broker_error(topic.error_code, f"topic {topic.name!r}")
     return view_of(answer)
 
 
-def _ask(cluster: Cluster, topics: list[str] | None, deadline_ms: int) -> MetadataResponse:
-    def ask(deadline_ms: int) -> MetadataResponse:
+async def _ask(cluster: Cluster, topics: list[str] | None, deadline_ms: int) -> MetadataResponse:
+    async def ask(deadline_ms: int) -> MetadataResponse:
         request = metadata_request(topics)
-        return cluster.call(cluster.any_address(), METADATA, request, MetadataResponse, deadline_ms)
+        return await cluster.call(cluster.any_address(), METADATA, request, MetadataResponse, deadline_ms)
 
-    return cluster.retry(ask, deadline_ms)
+    return await cluster.retry(ask, deadline_ms)
 
 
-def unknown_topic(cluster: Cluster, name: str, deadline_ms: int) -> UnknownTopic:
-    known = [topic.name for topic in _ask(cluster, None, deadline_ms).topics if topic.name]
+async def unknown_topic(cluster: Cluster, name: str, deadline_ms: int) -> UnknownTopic:
+    known = [topic.name for topic in (await _ask(cluster, None, deadline_ms)).topics if topic.name]
     return UnknownTopic(name, tuple(difflib.get_close_matches(name, known, n=_NEAREST_COUNT)))
 
 
-def controller_address(cluster: Cluster, deadline_ms: int) -> Address:
+async def controller_address(cluster: Cluster, deadline_ms: int) -> Address:
     """Where changes are decided; a broker that knows no controller forwards them itself."""
-    seen = view(cluster, (), deadline_ms)
+    seen = await view(cluster, (), deadline_ms)
     controller = seen.brokers.get(seen.controller_id)
     return cluster.any_address() if controller is None else controller.address
 
 
-def describe_cluster(cluster: Cluster, deadline_ms: int) -> ClusterDescription:
-    seen = view(cluster, (), deadline_ms)
+async def describe_cluster(cluster: Cluster, deadline_ms: int) -> ClusterDescription:
+    seen = await view(cluster, (), deadline_ms)
     brokers = tuple(seen.brokers[broker_id] for broker_id in sorted(seen.brokers))
     return ClusterDescription(seen.cluster_id or "", seen.controller_id, brokers)
 
 
-def broker_versions(cluster: Cluster, address: Address, deadline_ms: int) -> BrokerVersions:
-    answer = cluster.call(
+async def broker_versions(cluster: Cluster, address: Address, deadline_ms: int) -> BrokerVersions:
+    answer = await cluster.call(
         address, API_VERSIONS, ApiVersionsRequest("ottla", "0"), ApiVersionsResponse, deadline_ms
     )
     names = {key: api.name for key, api in APIS.items()}
@@ -123,7 +123,7 @@ def topics_of(seen: ClusterView, *, internal: bool) -> tuple[Topic, ...]:
     )
 
 
-def create_topics(
+async def create_topics(
     cluster: Cluster, topics: Sequence[NewTopic], deadline_ms: int, *, validate_only: bool
 ) -> dict[str, CreatedTopic | ClientError]:
     request = CreateTopicsRequest(
@@ -131,26 +131,26 @@ def create_topics(
         timeout_ms=max(deadline_ms - cluster.now_ms(), 1),
         validate_only=validate_only,
     )
-    address = controller_address(cluster, deadline_ms)
-    answer = cluster.call(address, CREATE_TOPICS, request, CreateTopicsResponse, deadline_ms)
+    address = await controller_address(cluster, deadline_ms)
+    answer = await cluster.call(address, CREATE_TOPICS, request, CreateTopicsResponse, deadline_ms)
     outcomes = {result.name: _created(result) for result in answer.topics}
     if not validate_only:
         created = [name for name, outcome in outcomes.items() if isinstance(outcome, CreatedTopic)]
-        _await_known(cluster, created, min(deadline_ms, cluster.now_ms() + _KNOWN_MS_MAX))
+        await _await_known(cluster, created, min(deadline_ms, cluster.now_ms() + _KNOWN_MS_MAX))
     return outcomes
 
 
-def _await_known(cluster: Cluster, topics: list[str], deadline_ms: int) -> None:
+async def _await_known(cluster: Cluster, topics: list[str], deadline_ms: int) -> None:
     """Until a broker tells of them: with KRaft it may hear of a topic after its creation was acknowledged."""
 
-    def ask(deadline_ms: int) -> None:
-        for topic in _ask(cluster, topics, deadline_ms).topics:
+    async def ask(deadline_ms: int) -> None:
+        for topic in (await _ask(cluster, topics, deadline_ms)).topics:
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise broker_error(topic.error_code)
 
     if topics:
         with suppress(ClientError):  # they are created all the same
-            cluster.retry(ask, deadline_ms)
+            await cluster.retry(ask, deadline_ms)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -181,7 +181,9 @@ def _created(result: CreatableTopicResult) -> CreatedTopic | ClientError:
     )
 
 
-def delete_topics(cluster: Cluster, names: Sequence[str], deadline_ms: int) -> dict[str, ClientError | None]:
+async def delete_topics(
+    cluster: Cluster, names: Sequence[str], deadline_ms: int
+) -> dict[str, ClientError | None]:
     timeout_ms = max(deadline_ms - cluster.now_ms(), 1)
 
     def request(version: int) -> DeleteTopicsRequest:
@@ -189,13 +191,13 @@ def delete_topics(cluster: Cluster, names: Sequence[str], deadline_ms: int) -> d
             return DeleteTopicsRequest(topic_names=names, timeout_ms=timeout_ms)
         return DeleteTopicsRequest(topics=[DeleteTopicState(name) for name in names], timeout_ms=timeout_ms)
 
-    address = controller_address(cluster, deadline_ms)
-    answer = cluster.call(address, DELETE_TOPICS, request, DeleteTopicsResponse, deadline_ms)
+    address = await controller_address(cluster, deadline_ms)
+    answer = await cluster.call(address, DELETE_TOPICS, request, DeleteTopicsResponse, deadline_ms)
     outcomes: dict[str, ClientError | None] = {}
     for result in answer.responses:
         name = result.name or ""
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            outcomes[name] = unknown_topic(cluster, name, deadline_ms)
+            outcomes[name] = await unknown_topic(cluster, name, deadline_ms)
         elif result.error_code:
             outcomes[name] = broker_error(result.error_code, f"topic {name!r}", result.error_message)
         else:
@@ -203,7 +205,7 @@ def delete_topics(cluster: Cluster, names: Sequence[str], deadline_ms: int) -> d
     return outcomes
 
 
-def create_partitions(
+async def create_partitions(
     cluster: Cluster,
     name: str,
     count: int,
@@ -218,30 +220,30 @@ def create_partitions(
         timeout_ms=max(deadline_ms - cluster.now_ms(), 1),
         validate_only=validate_only,
     )
-    address = controller_address(cluster, deadline_ms)
-    answer = cluster.call(address, CREATE_PARTITIONS, request, CreatePartitionsResponse, deadline_ms)
+    address = await controller_address(cluster, deadline_ms)
+    answer = await cluster.call(address, CREATE_PARTITIONS, request, CreatePartitionsResponse, deadline_ms)
     for result in answer.results:
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise unknown_topic(cluster, name, deadline_ms)
+            raise await unknown_topic(cluster, name, deadline_ms)
         if result.error_code:
             raise broker_error(result.error_code, f"topic {name!r}", result.error_message)
 
 
-def find_coordinator(cluster: Cluster, key: str, kind: str, deadline_ms: int) -> Broker:
+async def find_coordinator(cluster: Cluster, key: str, kind: str, deadline_ms: int) -> Broker:
     def request(version: int) -> FindCoordinatorRequest:
         if version < 4:
             return FindCoordinatorRequest(key=key, key_type=_COORDINATOR_KINDS[kind])
         return FindCoordinatorRequest(coordinator_keys=(key,), key_type=_COORDINATOR_KINDS[kind])
 
-    def ask(deadline_ms: int) -> Broker:
+    async def ask(deadline_ms: int) -> Broker:
         address = cluster.any_address()
-        answer = cluster.call(address, FIND_COORDINATOR, request, FindCoordinatorResponse, deadline_ms)
+        answer = await cluster.call(address, FIND_COORDINATOR, request, FindCoordinatorResponse, deadline_ms)
         found = answer.coordinators[0] if answer.coordinators else answer
         if found.error_code:
             raise _coordinator_problem(found.error_code, kind, key, found.error_message)
         return Broker(found.node_id, found.host, found.port)
 
-    return cluster.retry(ask, deadline_ms)
+    return await cluster.retry(ask, deadline_ms)
 
 
 def _coordinator_problem(code: int, kind: str, key: str, message: str | None) -> BrokerError:

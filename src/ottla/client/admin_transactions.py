@@ -40,16 +40,16 @@ from ottla.protocol.messages.write_txn_markers import (
 _FENCING_TIMEOUT_MS = 1_000  # of the transaction that a fencing producer never begins
 
 
-def list_transactions(
+async def list_transactions(
     cluster: Cluster, brokers: Iterable[Broker], states: Sequence[str], deadline_ms: int
 ) -> tuple[ListedTransaction, ...]:
     """Each broker knows those that it coordinates."""
     found: list[ListedTransaction] = []
     for broker in brokers:
 
-        def ask(deadline_ms: int, broker: Broker = broker) -> ListTransactionsResponse:
+        async def ask(deadline_ms: int, broker: Broker = broker) -> ListTransactionsResponse:
             request = ListTransactionsRequest(state_filters=states)
-            answer = cluster.call(
+            answer = await cluster.call(
                 broker.address, LIST_TRANSACTIONS, request, ListTransactionsResponse, deadline_ms
             )
             if answer.error_code:
@@ -58,15 +58,17 @@ def list_transactions(
 
         found += [
             ListedTransaction(each.transactional_id, each.producer_id, each.transaction_state, broker.id)
-            for each in cluster.retry(ask, deadline_ms).transaction_states
+            for each in (await cluster.retry(ask, deadline_ms)).transaction_states
         ]
     return tuple(found)
 
 
-def describe_transaction(cluster: Cluster, transactional_id: str, deadline_ms: int) -> TransactionDescription:
-    def ask(deadline_ms: int) -> TransactionDescription:
-        broker = admin_topics.find_coordinator(cluster, transactional_id, "transaction", deadline_ms)
-        answer = cluster.call(
+async def describe_transaction(
+    cluster: Cluster, transactional_id: str, deadline_ms: int
+) -> TransactionDescription:
+    async def ask(deadline_ms: int) -> TransactionDescription:
+        broker = await admin_topics.find_coordinator(cluster, transactional_id, "transaction", deadline_ms)
+        answer = await cluster.call(
             broker.address,
             DESCRIBE_TRANSACTIONS,
             DescribeTransactionsRequest([transactional_id]),
@@ -91,15 +93,15 @@ def describe_transaction(cluster: Cluster, transactional_id: str, deadline_ms: i
             coordinator_id=broker.id,
         )
 
-    return cluster.retry(ask, deadline_ms)
+    return await cluster.retry(ask, deadline_ms)
 
 
-def open_transactions(
+async def open_transactions(
     cluster: Cluster, partitions: Iterable[TopicPartition], deadline_ms: int
 ) -> tuple[PartitionTransaction, ...]:
     """What the partitions themselves know of transactions that have not ended."""
 
-    def ask(
+    async def ask(
         address: Address, targets: dict[str, list[TopicPartition]]
     ) -> dict[TopicPartition, list[PartitionTransaction]]:
         request = DescribeProducersRequest(
@@ -108,7 +110,9 @@ def open_transactions(
                 for topic, partitions in targets.items()
             ]
         )
-        answer = cluster.call(address, DESCRIBE_PRODUCERS, request, DescribeProducersResponse, deadline_ms)
+        answer = await cluster.call(
+            address, DESCRIBE_PRODUCERS, request, DescribeProducersResponse, deadline_ms
+        )
         found = {}
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -129,16 +133,16 @@ def open_transactions(
                 ]
         return found
 
-    answers = ask_leaders(cluster, partitions, ask, deadline_ms)
+    answers = await ask_leaders(cluster, partitions, ask, deadline_ms)
     return tuple(each for found in answers.values() for each in found)
 
 
-def fence_producer(cluster: Cluster, transactional_id: str, deadline_ms: int) -> None:
+async def fence_producer(cluster: Cluster, transactional_id: str, deadline_ms: int) -> None:
     """Takes the transactional id's next epoch: its producer is fenced, its open transaction aborted."""
 
-    def ask(deadline_ms: int) -> None:
-        broker = admin_topics.find_coordinator(cluster, transactional_id, "transaction", deadline_ms)
-        answer = cluster.call(
+    async def ask(deadline_ms: int) -> None:
+        broker = await admin_topics.find_coordinator(cluster, transactional_id, "transaction", deadline_ms)
+        answer = await cluster.call(
             broker.address,
             INIT_PRODUCER_ID,
             InitProducerIdRequest(transactional_id, _FENCING_TIMEOUT_MS),
@@ -148,10 +152,10 @@ def fence_producer(cluster: Cluster, transactional_id: str, deadline_ms: int) ->
         if answer.error_code:
             raise broker_error(answer.error_code, f"transactional id {transactional_id!r}")
 
-    cluster.retry(ask, deadline_ms)
+    await cluster.retry(ask, deadline_ms)
 
 
-def abort_open(cluster: Cluster, hanging: PartitionTransaction, deadline_ms: int) -> None:
+async def abort_open(cluster: Cluster, hanging: PartitionTransaction, deadline_ms: int) -> None:
     """Writes an abort marker where a transaction hangs, past its coordinator."""
     target = hanging.partition
     marker = WritableTxnMarker(
@@ -162,12 +166,12 @@ def abort_open(cluster: Cluster, hanging: PartitionTransaction, deadline_ms: int
         max(hanging.coordinator_epoch, 0),
     )
 
-    def ask(address: Address, _targets: dict[str, list[TopicPartition]]) -> dict[TopicPartition, None]:
+    async def ask(address: Address, _targets: dict[str, list[TopicPartition]]) -> dict[TopicPartition, None]:
         request = WriteTxnMarkersRequest([marker])
-        answer = cluster.call(address, WRITE_TXN_MARKERS, request, WriteTxnMarkersResponse, deadline_ms)
+        answer = await cluster.call(address, WRITE_TXN_MARKERS, request, WriteTxnMarkersResponse, deadline_ms)
         (partition,) = answer.markers[0].topics[0].partitions
         if partition.error_code:
             raise broker_error(partition.error_code, str(target))
         return {target: None}
 
-    ask_leaders(cluster, [target], ask, deadline_ms)
+    await ask_leaders(cluster, [target], ask, deadline_ms)

@@ -6,7 +6,7 @@ network until an answer is there. The owner holds the lock, as for `network`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from ottla.client.addresses import Address, parse_bootstrap
@@ -125,18 +125,22 @@ class Cluster:
             "set advertised.listeners of that broker to an address that can be reached from here",
         )
 
+    async def turn(self, timeout_ms: int) -> None:
+        """Waits for something to happen; here in place (see `blocking`)."""
+        self.network.poll(timeout_ms)
+
     # -- waiting -------------------------------------------------------------------------------------------
 
-    def wait(self, condition: Callable[[], T | None], deadline_ms: int, what: str) -> T:
+    async def wait(self, condition: Callable[[], T | None], deadline_ms: int, what: str) -> T:
         """Drives metadata and network until `condition` gives something. Raises TimedOut."""
         while (found := condition()) is None:
             now_ms = self.now_ms()
             if now_ms >= deadline_ms:
                 raise self.timed_out(what)
-            self.network.poll(min(self.tick(now_ms), deadline_ms - now_ms))
+            await self.turn(min(self.tick(now_ms), deadline_ms - now_ms))
         return found
 
-    def call(
+    async def call(
         self,
         address: Address,
         api: Api,
@@ -159,14 +163,14 @@ class Cluster:
             version_max=version_max,
         )
         while not results:
-            self.network.poll(_TURN_MS_MAX)
+            await self.turn(_TURN_MS_MAX)
         result = results[0]
         if isinstance(result, ClientError):
             raise result
         assert isinstance(result, answer_type)
         return result
 
-    def retry(self, action: Callable[[int], T], deadline_ms: int) -> T:
+    async def retry(self, action: Callable[[int], Awaitable[T]], deadline_ms: int) -> T:
         """`action(deadline_ms)`, again after a pause as long as it fails with what may pass by itself.
 
         Brokers that have never answered are asked once each: the address is probably wrong, or nothing runs.
@@ -174,7 +178,7 @@ class Cluster:
         failures = 0
         while True:
             try:
-                return action(deadline_ms)
+                return await action(deadline_ms)
             except (BrokerError, Disconnected, BrokerUnreachable) as error:
                 failures += 1
                 if isinstance(error, BrokerUnreachable) and not self._has_contact():
@@ -186,7 +190,7 @@ class Cluster:
                 pause_ms = self.backoff.pause_ms(failures)
                 if self.now_ms() + pause_ms >= deadline_ms:
                     raise
-                self.pause(pause_ms)
+                await self.pause(pause_ms)
 
     def timed_out(self, what: str) -> TimedOut:
         problem = self.last_problem
@@ -199,8 +203,8 @@ class Cluster:
             self.network.has_met(broker.address) for broker in self.metadata.view.brokers.values()
         )
 
-    def pause(self, pause_ms: int) -> None:
+    async def pause(self, pause_ms: int) -> None:
         """Answers are taken in meanwhile."""
         end_ms = self.now_ms() + pause_ms
         while (left_ms := end_ms - self.now_ms()) > 0:
-            self.network.poll(left_ms)
+            await self.turn(left_ms)

@@ -31,9 +31,9 @@ class Coordinator:
         self._cluster = cluster
         self._group_id = group_id
 
-    def find(self, deadline_ms: int) -> Address:
+    async def find(self, deadline_ms: int) -> Address:
         if self.address is None:
-            broker = admin_topics.find_coordinator(self._cluster, self._group_id, "group", deadline_ms)
+            broker = await admin_topics.find_coordinator(self._cluster, self._group_id, "group", deadline_ms)
             self.address = broker.address
         return self.address
 
@@ -49,23 +49,23 @@ class Commits:
         self._rules = rules
         self.on_commit: Callable[[Offsets], object] | None = None  # told of every commit that succeeded
 
-    def commit(self, offsets: Offsets, deadline_ms: int) -> None:
+    async def commit(self, offsets: Offsets, deadline_ms: int) -> None:
         """Returns when the coordinator has them. Raises CommitFailed when the group has moved on."""
 
-        def attempt(deadline_ms: int) -> None:
+        async def attempt(deadline_ms: int) -> None:
             try:
-                self._commit_once(offsets, deadline_ms)
+                await self._commit_once(offsets, deadline_ms)
             except (BrokerError, ConnectionFailed) as error:
                 if error.retriable:
                     self._coordinator.forget()
                 raise
 
         if offsets:
-            self._cluster.retry(attempt, deadline_ms)
+            await self._cluster.retry(attempt, deadline_ms)
 
-    def _commit_once(self, offsets: Offsets, deadline_ms: int) -> None:
-        answer = self._cluster.call(
-            self._coordinator.find(deadline_ms),
+    async def _commit_once(self, offsets: Offsets, deadline_ms: int) -> None:
+        answer = await self._cluster.call(
+            await self._coordinator.find(deadline_ms),
             OFFSET_COMMIT,
             self._request(offsets),
             OffsetCommitResponse,

@@ -2,65 +2,25 @@
 
     with Consumer("localhost:9092", group_id="billing") as consumer:
         consumer.subscribe(["orders"])        # or: consumer.assign({TopicPartition("orders", 0): "start"})
-        while True:
-            for record in consumer.poll(1.0):
-                ...
+        for record in consumer:
+            ...
 
 For one thread at a time.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
 
-from ottla.client import admin_groups, admin_offsets, plugins
-from ottla.client.admin_values import CommittedOffset, GroupMetadata
-from ottla.client.assignors import Assignor, named
+from ottla.client.assignors import Assignor
+from ottla.client.blocking import blocking, direct, run
 from ottla.client.cluster import Cluster
-from ottla.client.cluster_view import Broker
-from ottla.client.columns import ROWS_MAX, as_table
-from ottla.client.commits import OnCommit
-from ottla.client.decoding import PLUGGABLE, Decoding
-from ottla.client.errors import (
-    BrokerError,
-    ClientError,
-    Closed,
-    ConnectionFailed,
-    NoOffset,
-    OffsetOutOfRange,
-    TimedOut,
-    broker_error,
-)
+from ottla.client.consumer_calls import ConsumerCalls
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
-from ottla.client.group import Group, RebalanceListener
-from ottla.client.offset_spec import End, OffsetSpec, Start, parse_offset
-from ottla.client.settings import CONSUMER_SETTINGS, load
-from ottla.model.config_types import TypedValues
-from ottla.model.topics import TopicPartition
-from ottla.protocol.apis import FETCH
-from ottla.protocol.fields import Message
-from ottla.protocol.messages.fetch import FetchRequest, FetchResponse
-from ottla.records.columns import OFFSET_END, Columns, checked_names
+from ottla.client.heartbeats import ThreadHeartbeats
 
-if TYPE_CHECKING:
-    import pyarrow
-
-T = TypeVar("T")
-
-_VERSION_WITHOUT_IDS = 12
-_VERSION_END = 32_767
-_TURN_MS_MAX = 1_000
-_GROUP_TURN_MS = 200  # how soon what the heartbeats brought is acted upon
-_LOOKUP_MS_MIN = 1_000  # what a poll without patience may still take to find out where to start
-
-_RESETS: dict[str, OffsetSpec | None] = {"earliest": Start(), "latest": End(), "none": None}
-
-Place = int | str | OffsetSpec
-Commitable = Mapping[TopicPartition, int | CommittedOffset]
+_POLL_SECONDS = 1.0
 
 
 class Consumer:
@@ -68,25 +28,7 @@ class Consumer:
         self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
     ) -> None:
         """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
-        given = dict(settings)
-        plugged = plugins.taken(given, *PLUGGABLE)
-        configs = plugins.configs_of(given, plugged)
-        loaded = load(given, CONSUMER_SETTINGS)
-        self._decoding = Decoding(plugged, configs)
-        self._cluster = Cluster(bootstrap, loaded)
-        self._reset = _RESETS[loaded.text("auto.offset.reset")]
-        self._rules = _rules(loaded)
-        self._fetcher = Fetcher(self._rules, self._cluster.backoff, self._reset)
-        self._timeout_ms = loaded.integer("default.api.timeout.ms")
-        self._request_timeout_ms = loaded.integer("request.timeout.ms")
-        self._poll_records_max = loaded.integer("max.poll.records")
-        self._is_closed = False
-        self._columns: Columns | None = None  # those of the last poll_arrow
-        group_id = loaded.text_or_none("group.id")
-        assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
-        self._group = None if group_id is None else Group(self._cluster, loaded, group_id, assignors, self)
-        if self._group is not None:
-            self._group.commits.on_commit = self._decoding.interceptors.on_commit
+        self._calls = ConsumerCalls(bootstrap, strategy, settings, Cluster, ThreadHeartbeats)
 
     def __enter__(self) -> Consumer:
         return self
@@ -98,367 +40,47 @@ class Consumer:
 
     def close(self) -> None:
         """Commits (with enable.auto.commit) and leaves the group."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            if self._group is not None:
-                self._group.close()
-        finally:
-            self._cluster.close()
-            self._decoding.close()
-
-    # -- the group -----------------------------------------------------------------------------------------
-
-    def subscribe(
-        self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None = None
-    ) -> None:
-        """Shares these topics (or all that the pattern finds) with the other members of the group."""
-        if isinstance(topics, str):
-            raise TypeError("subscribe takes a list of topics or a compiled pattern, not one name")
-        group = self._needed_group()
-        if group.membership is None and self._fetcher.readers:
-            raise ClientError("partitions are assigned by hand already", "use another consumer")
-        group.subscribe(topics, listener)
-
-    def unsubscribe(self) -> None:
-        """Commits, leaves the group, and reads nothing any more."""
-        if self._group is not None:
-            self._group.unsubscribe()
-        self.take_seat(())
-
-    def commit(self, offsets: Commitable | None = None) -> None:
-        """Where to go on after a restart: the given offsets, or behind all records that `poll` has returned.
-
-        Returns when the broker has them; raises CommitFailed when the partitions are no longer ours.
-        """
-        self._needed_group().commits.commit(self._commits(offsets), self._deadline_ms())
-
-    def commit_async(self, offsets: Commitable | None = None, on_commit: OnCommit | None = None) -> None:
-        """The same without waiting; `on_commit(offsets, error)` runs in a later `poll`."""
-        group = self._needed_group()
-        group.coordinator.find(self._deadline_ms())
-        group.commits.commit_async(self._commits(offsets), on_commit)
-
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed; partitions without a commit are left out."""
-        group_id = self._needed_group().id
-        return admin_groups.fetch_offsets(
-            self._cluster, group_id, tuple(partitions), self._deadline_ms(), require_stable=True
-        )
-
-    def group_metadata(self) -> GroupMetadata:
-        """Who this consumer is in its group, for `Producer.send_offsets_to_transaction`."""
-        group = self._needed_group()
-        member = group.membership
-        if member is None:
-            return GroupMetadata(group.id)
-        return GroupMetadata(group.id, member.generation, member.member_id, group.rules.instance_id)
-
-    def take_seat(self, partitions: Iterable[TopicPartition]) -> None:
-        """For the group: reads exactly these, new ones from what was committed."""
-        known = self._fetcher.readers
-        self._read([known.get(target) or Reader(target, Committed()) for target in partitions])
-
-    def positions(self) -> dict[TopicPartition, CommittedOffset]:
-        """Behind what `poll` has returned, of every partition that has begun."""
-        readers = self._fetcher.readers.values()
-        return {each.target: CommittedOffset(each.offset) for each in readers if each.offset is not None}
-
-    def _needed_group(self) -> Group:
-        if self._group is None:
-            raise ClientError("this consumer has no group", "give it a group.id")
-        return self._group
-
-    def _commits(self, offsets: Commitable | None) -> dict[TopicPartition, CommittedOffset]:
-        if offsets is None:
-            return self.positions()
-        return {
-            target: CommittedOffset(each) if isinstance(each, int) else each
-            for target, each in offsets.items()
-        }
-
-    # -- places --------------------------------------------------------------------------------------------
-
-    def assign(
-        self,
-        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, Place],
-        stops: Mapping[TopicPartition, int] | None = None,
-    ) -> None:
-        """Reads exactly these from now on, without sharing them with a group.
-
-        From their places; without one from what the group has committed (where there is a group.id), or from
-        where auto.offset.reset says. A partition that was assigned before and has no place goes on as it was.
-        Of a partition with a stop only what is before that offset is read.
-        """
-        if self._group is not None and self._group.membership is not None:
-            raise ClientError("topics are subscribed already", "unsubscribe first, or use another consumer")
-        places = partitions if isinstance(partitions, Mapping) else {}
-        readers = []
-        for target in map(TopicPartition._make, partitions):
-            reader = self._fetcher.readers.get(target)
-            if target in places:
-                reader = Reader(target, self._parsed(places[target]))
-            elif reader is None:
-                reader = Reader(target, Committed() if self._group is not None else self._start(target))
-            reader.stop_offset = OFFSET_END if stops is None else stops.get(target, OFFSET_END)
-            readers.append(reader)
-        self._read(readers)
-
-    def _read(self, readers: list[Reader]) -> None:
-        self._fetcher.assign(readers)
-        self._cluster.metadata.want({reader.target.topic for reader in readers})
-
-    def assignment(self) -> tuple[TopicPartition, ...]:
-        return tuple(self._fetcher.readers)
-
-    def seek(self, partition: TopicPartition, place: Place) -> None:
-        self._reader(partition).seek(self._parsed(place))
-
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """These, or all that are assigned."""
-        for partition in partitions or self.assignment():
-            self.seek(partition, Start())
-
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        for partition in partitions or self.assignment():
-            self.seek(partition, End())
-
-    @property
-    def resets_never(self) -> bool:
-        """Whether an offset that is not there is an error (auto.offset.reset=none)."""
-        return self._reset is None
+        run(self._calls.close())
 
     @property
     def reads_committed(self) -> bool:
         """Whether open and aborted transactions are hidden (isolation.level)."""
-        return self._rules.read_committed
+        return self._calls.reads_committed
 
-    def position(self, partition: TopicPartition) -> int:
-        """The offset of the next record that `poll` will return."""
-        reader = self._reader(partition)
-        if reader.offset is None:
-            self._look_up(self._deadline_ms())
-        assert reader.offset is not None
-        return reader.offset
+    @property
+    def resets_never(self) -> bool:
+        """Whether auto.offset.reset is none."""
+        return self._calls.resets_never
 
-    def end_offset(self, partition: TopicPartition) -> int | None:
-        """Where the partition ended, as the last answer told; None: none has come yet."""
-        return self._reader(partition).end_offset
-
-    def at_end(self, partition: TopicPartition) -> bool:
-        """Whether the reader has come to the end that the last answer told."""
-        reader = self._reader(partition)
-        return (
-            reader.end_offset is not None and reader.offset is not None and reader.offset >= reader.end_offset
-        )
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Their records wait until `resume`; what is in memory stays there."""
-        for partition in partitions or self.assignment():
-            self._reader(partition).is_paused = True
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        for partition in partitions or self.assignment():
-            self._reader(partition).is_paused = False
-
-    # -- records -------------------------------------------------------------------------------------------
-
-    def poll(self, timeout: float = 0.0) -> list[ConsumedRecord]:
-        """The next records, as soon as there are some; none when `timeout` (seconds) is over."""
-        return self._poll(timeout, lambda: self._decoded(self._fetcher.collect(self._poll_records_max)))
-
-    def poll_arrow(
-        self, timeout: float = 0.0, columns: Sequence[str] | None = None, rows_max: int = ROWS_MAX
-    ) -> pyarrow.Table:
-        """The same as a table of these columns (None: all; see `records.columns`), for many records at once.
-
-        `rows_max` takes the place of max.poll.records. Places, groups and commits do not care which is used.
-        """
-        wanted = (checked_names(columns), rows_max)
-        if self._columns is None or (self._columns.names, self._columns.rows_max) != wanted:
-            self._columns = Columns(*wanted)
-        self.poll_into(self._columns, timeout)
-        return as_table([self._columns.take()], self._columns)
-
-    def poll_into(self, columns: Columns, timeout: float = 0.0) -> int:
-        """The same as rows behind those that `columns` has; how many it has then."""
-        before = columns.rows
-
-        def fill() -> int:
-            self._fetcher.fill(columns)
-            return columns.rows - before
-
-        self._poll(timeout, fill)
-        return columns.rows
-
-    def _poll(self, timeout: float, collect: Callable[[], T]) -> T:
-        if self._is_closed:
-            raise Closed("the consumer is closed")
-        deadline_ms = self._cluster.now_ms() + round(timeout * 1000)
-        waited = False
+    def __iter__(self) -> Iterator[ConsumedRecord]:
+        """Record after record, for ever. A commit within covers those that were handed out."""
         while True:
-            if self._group is not None:
-                self._group.turn(self._cluster.now_ms())
-            self._fetch(deadline_ms)
-            try:
-                found = collect()
-            except OffsetOutOfRange:
-                raise self._out_of_range() from None
-            now_ms = self._cluster.now_ms()
-            if found:
-                self._fetch(deadline_ms)  # the next answer travels while the caller works
-                return found
-            if self._fetcher.is_over or (waited and now_ms >= deadline_ms):
-                return found
-            wait_ms = min(
-                self._cluster.tick(now_ms),
-                self._fetcher.next_ms(now_ms, self._idle_ms(now_ms)),
-                max(deadline_ms - now_ms, 0),
-            )
-            self._cluster.network.poll(wait_ms)
-            waited = True
+            record = self.one(_POLL_SECONDS)
+            if record is not None:
+                yield record
 
-    def _out_of_range(self) -> ClientError:
-        """What a partition has instead of the offset that it was asked for."""
-        (reader, *_) = [each for each in self._fetcher.readers.values() if each.problem is not None]
-        target, offset = reader.target, reader.offset
-        assert reader.problem is not None
-        assert offset is not None
-        bounds = []
-        for place in (Start(), End()):
-            try:
-                bounds.append(
-                    admin_offsets.resolve(self._cluster, {target: place}, self._deadline_ms())[target]
-                )
-            except ClientError:
-                return reader.problem
-        return OffsetOutOfRange.of(target, offset, *bounds)
-
-    def _decoded(self, records: list[ConsumedRecord]) -> list[ConsumedRecord]:
-        """As users want them. One that cannot be read is raised when it is the first; until then it waits."""
-        decoded, failure = self._decoding.decode(records)
-        if failure is not None:
-            first: dict[TopicPartition, int] = {}
-            for record in records[len(decoded) :]:
-                first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
-            for target, offset in first.items():
-                self._fetcher.readers[target].seek(offset)
-            if not decoded:
-                raise failure
-        if decoded and self._decoding.interceptors:
-            decoded = self._decoding.interceptors.on_consume(decoded)
-        return decoded
-
-    def _idle_ms(self, now_ms: int) -> int:
-        if self._group is None:
-            return _TURN_MS_MAX
-        return self._group.next_ms(now_ms, _GROUP_TURN_MS)
-
-    def _fetch(self, deadline_ms: int) -> None:
-        now_ms = self._cluster.now_ms()
-        if any(reader.offset is None for reader in self._fetcher.readers.values()):
-            self._try_look_up(max(deadline_ms, now_ms + _LOOKUP_MS_MIN))
-        if self._fetcher.wants_metadata:
-            self._fetcher.wants_metadata = False
-            self._cluster.metadata.ask_again()
-        self._raise_problems()
-        self._cluster.tick(now_ms)
-        for broker, request, turns in self._fetcher.requests(self._cluster.metadata.view, now_ms):
-            self._send(broker, request, turns)
-
-    def _send(self, broker: Broker, request: FetchRequest, turns: dict[TopicPartition, int]) -> None:
-        names = dict(self._cluster.metadata.view.names)
-
-        def take(result: Message | ClientError, _version: int) -> None:
-            now_ms = self._cluster.now_ms()
-            if isinstance(result, ClientError):
-                self._fetcher.lost(broker.id, turns, now_ms)
-                return
-            assert isinstance(result, FetchResponse)
-            self._fetcher.take(broker.id, result, turns, names, now_ms)
-
-        self._cluster.send(
-            broker.address,
-            FETCH,
-            request,
-            take,
-            timeout_ms=self._request_timeout_ms + request.max_wait_ms,
-            version_max=_VERSION_END if self._fetcher.names_ids(broker.id) else _VERSION_WITHOUT_IDS,
-            purpose="fetch",
-        )
-
-    def _raise_problems(self) -> None:
-        """A topic that is refused, as opposed to one that is on its way."""
-        for topic, code in self._cluster.metadata.problems.items():
-            error = broker_error(code, f"topic {topic!r}")
-            if not error.retriable:
-                raise error
-
-    # -- lookups -------------------------------------------------------------------------------------------
-
-    def _try_look_up(self, deadline_ms: int) -> None:
-        try:
-            self._look_up(deadline_ms)
-        except (ConnectionFailed, TimedOut, BrokerError) as error:
-            if not error.retriable:
-                raise
-            # the next poll tries again
-
-    def _look_up(self, deadline_ms: int) -> None:
-        """Finds the offsets of places that are not offsets yet."""
-        searching = [reader for reader in self._fetcher.readers.values() if reader.place is not None]
-        resuming = [reader.target for reader in searching if isinstance(reader.place, Committed)]
-        commits = {}
-        if resuming:
-            commits = admin_groups.fetch_offsets(
-                self._cluster, self._needed_group().id, resuming, deadline_ms, require_stable=True
-            )
-        places: dict[TopicPartition, OffsetSpec] = {}
-        for reader in searching:
-            if isinstance(reader.place, Committed):
-                if reader.target not in commits:
-                    places[reader.target] = self._start(reader.target)
-            elif reader.place is not None:
-                places[reader.target] = reader.place
-        offsets = admin_offsets.resolve(
-            self._cluster, places, deadline_ms, read_committed=self._rules.read_committed
-        )
-        offsets |= {target: each.offset for target, each in commits.items()}
-        for reader in searching:
-            reader.seek(offsets[reader.target])
-
-    def _start(self, target: TopicPartition) -> OffsetSpec:
-        if self._reset is None:
-            raise NoOffset(
-                f"{target} has no place to start from, and auto.offset.reset is none",
-                "give one (assign, seek), commit one, or set auto.offset.reset",
-            )
-        return self._reset
-
-    def _deadline_ms(self) -> int:
-        return self._cluster.now_ms() + self._timeout_ms
-
-    def _parsed(self, place: Place) -> int | OffsetSpec:
-        if isinstance(place, int) and place >= 0:
-            return place
-        return parse_offset(place, self._cluster.clock.wall_ms())
-
-    def _reader(self, partition: TopicPartition) -> Reader:
-        reader = self._fetcher.readers.get(partition)
-        if reader is None:
-            raise ClientError(
-                f"{TopicPartition(*partition)} is not assigned to this consumer", "assign it first"
-            )
-        return reader
-
-
-def _rules(loaded: TypedValues) -> FetchRules:
-    return FetchRules(
-        bytes_min=loaded.integer("fetch.min.bytes"),
-        wait_ms=loaded.integer("fetch.max.wait.ms"),
-        bytes_max=loaded.integer("fetch.max.bytes"),
-        partition_bytes_max=loaded.integer("max.partition.fetch.bytes"),
-        read_committed=loaded.text("isolation.level") == "read_committed",
-        check_crcs=loaded.flag("check.crcs"),
-    )
+    subscribe = direct(ConsumerCalls.subscribe)
+    unsubscribe = blocking(ConsumerCalls.unsubscribe)
+    commit = blocking(ConsumerCalls.commit)
+    commit_async = blocking(ConsumerCalls.commit_async)
+    committed = blocking(ConsumerCalls.committed)
+    group_metadata = direct(ConsumerCalls.group_metadata)
+    positions = direct(ConsumerCalls.positions)
+    assign = direct(ConsumerCalls.assign)
+    assignment = direct(ConsumerCalls.assignment)
+    seek = direct(ConsumerCalls.seek)
+    seek_to_beginning = direct(ConsumerCalls.seek_to_beginning)
+    seek_to_end = direct(ConsumerCalls.seek_to_end)
+    position = blocking(ConsumerCalls.position)
+    beginning_offsets = blocking(ConsumerCalls.beginning_offsets)
+    end_offsets = blocking(ConsumerCalls.end_offsets)
+    offsets_for_times = blocking(ConsumerCalls.offsets_for_times)
+    lag = blocking(ConsumerCalls.lag)
+    end_offset = direct(ConsumerCalls.end_offset)
+    at_end = direct(ConsumerCalls.at_end)
+    pause = direct(ConsumerCalls.pause)
+    resume = direct(ConsumerCalls.resume)
+    one = blocking(ConsumerCalls.one)
+    poll = blocking(ConsumerCalls.poll)
+    poll_into = blocking(ConsumerCalls.poll_into)
+    poll_arrow = blocking(ConsumerCalls.poll_arrow)

@@ -6,7 +6,7 @@ Everything happens in the caller's thread, inside `poll`, `commit` and `close`; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -33,17 +33,25 @@ _LOOKUP_MS = 1_000
 
 
 class RebalanceListener:
-    """What a consumer tells its user of rebalances; all of it inside `poll` and `close`."""
+    """What a consumer tells its user of rebalances; all of it inside `poll` and `close`.
 
-    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> None:
+    Under asyncio these may be coroutines.
+    """
+
+    def on_partitions_revoked(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
         """They are still ours: the moment to finish work and commit."""
+        return None
 
-    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+    def on_partitions_assigned(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
         """They are new to us: the moment to seek, if offsets are kept elsewhere."""
+        return None
 
-    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> None:
+    def on_partitions_lost(self, partitions: tuple[TopicPartition, ...]) -> Awaitable[None] | None:
         """Others may have them already: nothing can be committed any more."""
-        self.on_partitions_revoked(partitions)
+        return self.on_partitions_revoked(partitions)
+
+
+MakeHeartbeats = Callable[[Cluster, TypedValues, str, str | None], Heartbeats]
 
 
 class Seat(Protocol):
@@ -60,7 +68,13 @@ class Seat(Protocol):
 
 class Group:
     def __init__(
-        self, cluster: Cluster, settings: TypedValues, group_id: str, assignors: list[Assignor], seat: Seat
+        self,
+        cluster: Cluster,
+        settings: TypedValues,
+        group_id: str,
+        assignors: list[Assignor],
+        seat: Seat,
+        make_heartbeats: MakeHeartbeats,
     ) -> None:
         self.id = group_id
         self.rules = GroupRules(
@@ -73,6 +87,7 @@ class Group:
         self._cluster = cluster
         self._settings = settings
         self._seat = seat
+        self._make_heartbeats = make_heartbeats
         self._listener = RebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self._auto_commit_ms = (
@@ -107,18 +122,18 @@ class Group:
             self._pattern = None
             member.subscribe(sorted(set(topics)))
 
-    def unsubscribe(self) -> None:
+    async def unsubscribe(self) -> None:
         if self.membership is None:
             return
-        self._leave_partitions(self.membership)
-        self._leave_group(self.membership)
+        await self._leave_partitions(self.membership)
+        await self._leave_group(self.membership)
         self.commits.membership = None
 
     # -- turns ---------------------------------------------------------------------------------------------
 
-    def turn(self, now_ms: int) -> None:
+    async def turn(self, now_ms: int) -> None:
         """Does what is due, without waiting for other members."""
-        self._maybe_commit(now_ms)
+        await self._maybe_commit(now_ms)
         member = self.membership
         if member is None:
             return
@@ -126,34 +141,34 @@ class Group:
             raise member.fatal
         if self._assigned is not None:
             assigned, self._assigned = self._assigned, None
-            self._sit_down(member, assigned)
+            await self._sit_down(member, assigned)
         if self._heartbeats is not None and member.stage is Stage.IN:
-            self._heed(member, self._heartbeats.polled())
-        self._watch_topics(member, now_ms)
+            await self._heed(member, self._heartbeats.polled())
+        await self._watch_topics(member, now_ms)
         if self._in_flight or now_ms < self._not_before_ms:
             return
         if member.stage is Stage.SYNCING:
-            self._sync(member, now_ms)
+            await self._sync(member, now_ms)
         elif member.wants_to_join and member.topics:
-            self._join(member, now_ms)
+            await self._join(member, now_ms)
 
     def next_ms(self, now_ms: int, idle_ms: int) -> int:
         return idle_ms if now_ms >= self._not_before_ms else min(idle_ms, self._not_before_ms - now_ms)
 
-    def _heed(self, member: Membership, code: ErrorCode) -> None:
+    async def _heed(self, member: Membership, code: ErrorCode) -> None:
         if code is ErrorCode.REBALANCE_IN_PROGRESS:
             member.rebalance()
         elif code is ErrorCode.NOT_COORDINATOR or code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            self._find_coordinator_again(member)
+            await self._find_coordinator_again(member)
         elif code:
             member.refused(code)
 
-    def _find_coordinator_again(self, member: Membership) -> None:
+    async def _find_coordinator_again(self, member: Membership) -> None:
         self.coordinator.forget()
-        if self._has_coordinator():
+        if await self._has_coordinator():
             self._beat(member)
 
-    def _watch_topics(self, member: Membership, now_ms: int) -> None:
+    async def _watch_topics(self, member: Membership, now_ms: int) -> None:
         """A topic that begins to match, or one that grew, is a reason to rebalance."""
         age_ms = self._settings.integer("metadata.max.age.ms")
         if self._topics_checked_ms is not None and now_ms < self._topics_checked_ms + age_ms:
@@ -161,7 +176,7 @@ class Group:
         if self._pattern is None and not self._counts:
             return
         self._topics_checked_ms = now_ms
-        counts = self._partition_counts(
+        counts = await self._partition_counts(
             None if self._pattern is not None else self._counts, now_ms + _LOOKUP_MS
         )
         if self._pattern is not None:
@@ -171,14 +186,14 @@ class Group:
 
     # -- joining -------------------------------------------------------------------------------------------
 
-    def _join(self, member: Membership, now_ms: int) -> None:
-        if not self._has_coordinator():
+    async def _join(self, member: Membership, now_ms: int) -> None:
+        if not await self._has_coordinator():
             return
         if not self._is_prepared:
             if self._heartbeats is not None:
                 self._heartbeats.pause()
             if member.is_lost or not member.is_cooperative:
-                self._leave_partitions(member)
+                await self._leave_partitions(member)
             self._is_prepared = True
 
         def take(result: Message | ClientError, _version: int) -> None:
@@ -200,10 +215,10 @@ class Group:
             purpose="group",
         )
 
-    def _sync(self, member: Membership, now_ms: int) -> None:
+    async def _sync(self, member: Membership, now_ms: int) -> None:
         topics = member.leader_topics()
         try:
-            self._counts = {} if topics is None else self._partition_counts(topics, now_ms + _LOOKUP_MS)
+            self._counts = {} if topics is None else await self._partition_counts(topics, now_ms + _LOOKUP_MS)
         except ClientError as error:
             if not error.retriable:
                 raise
@@ -230,59 +245,60 @@ class Group:
             purpose="group",
         )
 
-    def _sit_down(self, member: Membership, assigned: tuple[TopicPartition, ...]) -> None:
+    async def _sit_down(self, member: Membership, assigned: tuple[TopicPartition, ...]) -> None:
         """A new generation: gives up what others get, and begins with what is new."""
         self._is_prepared = False
         revoked = tuple(target for target in member.owned if target not in assigned)
         added = tuple(target for target in assigned if target not in member.owned)
         if revoked:
-            self._commit_before_leaving()
-            self._listener.on_partitions_revoked(revoked)
+            await self._commit_before_leaving()
+            await _told(self._listener.on_partitions_revoked(revoked))
             member.rebalance()  # so that others get what was given up
         member.take_over(assigned)
         self._beat(member)
         self._seat.take_seat(assigned)
-        self._listener.on_partitions_assigned(added)
+        await _told(self._listener.on_partitions_assigned(added))
 
     def _beat(self, member: Membership) -> None:
         if self._heartbeats is None:
-            addresses = [str(address) for address in self._cluster.bootstrap]
-            self._heartbeats = Heartbeats(addresses, self._settings, self.id, self.rules.instance_id)
+            self._heartbeats = self._make_heartbeats(
+                self._cluster, self._settings, self.id, self.rules.instance_id
+            )
         if self.coordinator.address is not None:
             self._heartbeats.beat(self.coordinator.address, member.member_id, member.generation)
 
-    def _leave_partitions(self, member: Membership) -> None:
+    async def _leave_partitions(self, member: Membership) -> None:
         owned = member.owned
         if member.is_lost:
             member.give_up()
-            self._listener.on_partitions_lost(owned)
+            await _told(self._listener.on_partitions_lost(owned))
         elif owned:
-            self._commit_before_leaving()
+            await self._commit_before_leaving()
             member.give_up()
-            self._listener.on_partitions_revoked(owned)
+            await _told(self._listener.on_partitions_revoked(owned))
         self._seat.take_seat(())
 
-    def _leave_group(self, member: Membership) -> None:
+    async def _leave_group(self, member: Membership) -> None:
         """Static members stay: they come back."""
         if self._heartbeats is not None:
-            self._heartbeats.close()
+            await self._heartbeats.close()
             self._heartbeats = None
         address = self.coordinator.address
         if member.member_id and self.rules.instance_id is None and address is not None:
             with suppress(ClientError):  # the session timeout does it otherwise
-                leave(self._cluster, address, self.id, member.member_id, _LEAVE_MS)
+                await leave(self._cluster, address, self.id, member.member_id, _LEAVE_MS)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self.membership is not None:
-            self.unsubscribe()
+            await self.unsubscribe()
         else:
-            self._commit_before_leaving()
+            await self._commit_before_leaving()
 
     # -- the coordinator -----------------------------------------------------------------------------------
 
-    def _has_coordinator(self) -> bool:
+    async def _has_coordinator(self) -> bool:
         try:
-            self.coordinator.find(self._cluster.now_ms() + _LOOKUP_MS)
+            await self.coordinator.find(self._cluster.now_ms() + _LOOKUP_MS)
         except ClientError as error:
             if not error.retriable:
                 raise
@@ -304,9 +320,9 @@ class Group:
         self._failures += 1
         self._not_before_ms = self._cluster.now_ms() + self._cluster.backoff.pause_ms(self._failures)
 
-    def _partition_counts(self, topics: Iterable[str] | None, deadline_ms: int) -> dict[str, int]:
+    async def _partition_counts(self, topics: Iterable[str] | None, deadline_ms: int) -> dict[str, int]:
         address = self._cluster.any_address()
-        answer = self._cluster.call(
+        answer = await self._cluster.call(
             address, METADATA, metadata_request(topics), MetadataResponse, deadline_ms
         )
         return {
@@ -317,17 +333,22 @@ class Group:
 
     # -- commits -------------------------------------------------------------------------------------------
 
-    def _maybe_commit(self, now_ms: int) -> None:
+    async def _maybe_commit(self, now_ms: int) -> None:
         if self._auto_commit_ms is None or now_ms < self._next_commit_ms:
             return
         self._next_commit_ms = now_ms + self._auto_commit_ms
         is_seated = self.membership is None or self.membership.stage is Stage.IN
-        if is_seated and self._has_coordinator():
+        if is_seated and await self._has_coordinator():
             self.commits.commit_async(self._seat.positions(), None)
 
-    def _commit_before_leaving(self) -> None:
+    async def _commit_before_leaving(self) -> None:
         """The last word on partitions that are given up; who cannot commit any more reads again later."""
         if self._auto_commit_ms is None:
             return
         with suppress(ClientError):
-            self.commits.commit(self._seat.positions(), self._cluster.now_ms() + _LEAVE_MS)
+            await self.commits.commit(self._seat.positions(), self._cluster.now_ms() + _LEAVE_MS)
+
+
+async def _told(answer: Awaitable[None] | None) -> None:
+    if answer is not None:
+        await answer

@@ -1,17 +1,17 @@
-"""The thread that tells the coordinator that a member lives, while the user works.
+"""Tells the coordinator that a member lives, while the user works: in a thread, or in a task under asyncio.
 
-It has connections of its own and shares only a few fields with the consumer, under one lock. What the
-coordinator answers is kept for the consumer's next `poll`, which acts on it. When the user has not polled for
-`max.poll.interval.ms`, the member leaves: a stuck one must not keep partitions.
+It shares only a few fields with the consumer, under one lock. What the coordinator answers is kept for the
+consumer's next `poll`, which acts on it. When the user has not polled for `max.poll.interval.ms`, the member
+leaves: a stuck one must not keep partitions.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
 
 from ottla.client.addresses import Address
+from ottla.client.blocking import run
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, error_code
 from ottla.model.config_types import TypedValues
@@ -24,17 +24,18 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeats:
+    """What is said, and what is known of it. Who runs `turn` again and again is the shell's affair."""
+
     def __init__(
-        self, bootstrap: Iterable[str], settings: TypedValues, group_id: str, instance_id: str | None
+        self, cluster: Cluster, settings: TypedValues, group_id: str, instance_id: str | None
     ) -> None:
-        self._cluster = Cluster(bootstrap, settings)
+        self._cluster = cluster
         self._group_id = group_id
         self._instance_id = instance_id
         self._interval_ms = settings.integer("heartbeat.interval.ms")
         self._poll_interval_ms = settings.integer("max.poll.interval.ms")
         self._timeout_ms = settings.integer("session.timeout.ms")
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
         # Under the lock:
         self._is_closed = False
         self._coordinator: Address | None = None  # None: nothing to say at the moment
@@ -42,6 +43,13 @@ class Heartbeats:
         self._generation = -1
         self._polled_ms = 0
         self._code = ErrorCode.NONE  # the first error since the consumer last looked
+
+    def start(self) -> None:
+        """From now on `turn` runs once per interval."""
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        raise NotImplementedError
 
     # -- for the consumer ----------------------------------------------------------------------------------
 
@@ -52,9 +60,7 @@ class Heartbeats:
             self._polled_ms = self._cluster.now_ms()
             self._code = ErrorCode.NONE
             self._changed.notify()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ottla-heartbeats", daemon=True)
-            self._thread.start()
+        self.start()
 
     def pause(self) -> None:
         """The member is on its way into the next generation."""
@@ -68,37 +74,25 @@ class Heartbeats:
             code, self._code = self._code, ErrorCode.NONE
             return code
 
-    def close(self) -> None:
+    # -- for the shell -------------------------------------------------------------------------------------
+
+    async def turn(self) -> None:
+        """One heartbeat, if this is the time for one."""
         with self._changed:
-            self._is_closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
-        self._cluster.close()
-
-    # -- the thread ----------------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait(self._interval_ms / 1000)
-                if self._is_closed:
-                    return
-                coordinator, member_id, generation = self._coordinator, self._member_id, self._generation
-                is_stuck = self._cluster.now_ms() - self._polled_ms > self._poll_interval_ms
-            if coordinator is None:
-                continue
-            try:
-                code = (
-                    self._leave(coordinator, member_id)
-                    if is_stuck
-                    else self._say(coordinator, generation, member_id)
-                )
-            except ClientError as error:
-                log.debug("no heartbeat: %s", error)
-                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            if code:
-                self._keep(code, generation)
+            coordinator, member_id, generation = self._coordinator, self._member_id, self._generation
+            is_stuck = self._cluster.now_ms() - self._polled_ms > self._poll_interval_ms
+        if coordinator is None:
+            return
+        try:
+            if is_stuck:
+                code = await self._leave(coordinator, member_id)
+            else:
+                code = await self._say(coordinator, generation, member_id)
+        except ClientError as error:
+            log.debug("no heartbeat: %s", error)
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if code:
+            self._keep(code, generation)
 
     def _keep(self, code: ErrorCode, generation: int) -> None:
         with self._changed:
@@ -107,27 +101,61 @@ class Heartbeats:
                 if not code.retriable:
                     self._coordinator = None
 
-    def _say(self, coordinator: Address, generation: int, member_id: str) -> ErrorCode:
+    async def _say(self, coordinator: Address, generation: int, member_id: str) -> ErrorCode:
         request = HeartbeatRequest(self._group_id, generation, member_id, self._instance_id)
         deadline_ms = self._cluster.now_ms() + self._timeout_ms
-        answer = self._cluster.call(coordinator, HEARTBEAT, request, HeartbeatResponse, deadline_ms)
+        answer = await self._cluster.call(coordinator, HEARTBEAT, request, HeartbeatResponse, deadline_ms)
         return error_code(answer.error_code)
 
-    def _leave(self, coordinator: Address, member_id: str) -> ErrorCode:
+    async def _leave(self, coordinator: Address, member_id: str) -> ErrorCode:
         log.warning(
             "group %s: poll() was not called for %d ms; the member leaves, and its partitions go to others",
             self._group_id,
             self._poll_interval_ms,
         )
         if self._instance_id is None:
-            leave(self._cluster, coordinator, self._group_id, member_id, self._timeout_ms)
+            await leave(self._cluster, coordinator, self._group_id, member_id, self._timeout_ms)
         return ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def leave(cluster: Cluster, coordinator: Address, group_id: str, member_id: str, timeout_ms: int) -> None:
+class ThreadHeartbeats(Heartbeats):
+    """In a thread, with connections of its own."""
+
+    def __init__(
+        self, cluster: Cluster, settings: TypedValues, group_id: str, instance_id: str | None
+    ) -> None:
+        own = Cluster([str(address) for address in cluster.bootstrap], settings)
+        super().__init__(own, settings, group_id, instance_id)
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ottla-heartbeats", daemon=True)
+            self._thread.start()
+
+    async def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join()
+        self._cluster.close()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait(self._interval_ms / 1000)
+                if self._is_closed:
+                    return
+            run(self.turn())
+
+
+async def leave(
+    cluster: Cluster, coordinator: Address, group_id: str, member_id: str, timeout_ms: int
+) -> None:
     def request(version: int) -> LeaveGroupRequest:
         if version < 3:
             return LeaveGroupRequest(group_id, member_id)
         return LeaveGroupRequest(group_id, members=(MemberIdentity(member_id),))
 
-    cluster.call(coordinator, LEAVE_GROUP, request, LeaveGroupResponse, cluster.now_ms() + timeout_ms)
+    await cluster.call(coordinator, LEAVE_GROUP, request, LeaveGroupResponse, cluster.now_ms() + timeout_ms)

@@ -1,0 +1,387 @@
+"""What admin clients do: ask and change topics, settings, offsets, disks. Their shells are `admin` and `aio`.
+
+A call tries again by itself what may pass (a moved leader, a cut connection) within
+`default.api.timeout.ms`, as long as trying again cannot do harm; changes are sent once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
+
+from ottla.client import (
+    admin_configs,
+    admin_ends,
+    admin_groups,
+    admin_offsets,
+    admin_topics,
+    admin_transactions,
+)
+from ottla.client.addresses import Address
+from ottla.client.admin_values import (
+    BrokerVersions,
+    ClusterDescription,
+    CommittedOffset,
+    ConfigEntry,
+    ConfigResource,
+    CreatedTopic,
+    FoundOffset,
+    GroupDescription,
+    GroupListing,
+    ListedTransaction,
+    LogDir,
+    NewTopic,
+    OpenTransaction,
+    PartitionTransaction,
+    TransactionDescription,
+)
+from ottla.client.cluster import Cluster
+from ottla.client.cluster_view import Broker, ClusterView, Topic
+from ottla.client.errors import BrokerError, ClientError, UnknownTopic
+from ottla.client.offset_spec import AtTime, End, Exact, FromEnd, OffsetSpec, Start, parse_offset
+from ottla.model.errors import ErrorCode
+from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ottla.model.topics import TopicPartition
+
+T = TypeVar("T")
+
+_NOTHING: Mapping[str, str] = {}
+
+
+class AdminCalls:
+    def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
+        self._cluster = cluster
+        self._timeout_ms = timeout_ms
+
+    # -- cluster -------------------------------------------------------------------------------------------
+
+    async def cluster(self) -> ClusterDescription:
+        return await admin_topics.describe_cluster(self._cluster, self._deadline_ms())
+
+    async def broker_versions(self, broker_id: int | None = None) -> BrokerVersions:
+        """What a broker (None: any) speaks, and the features of its cluster."""
+        return await self._asking(broker_id, admin_topics.broker_versions)
+
+    async def find_coordinator(self, key: str, kind: Literal["group", "transaction"] = "group") -> Broker:
+        return await admin_topics.find_coordinator(self._cluster, key, kind, self._deadline_ms())
+
+    async def log_dirs(self, broker_ids: Iterable[int] | None = None) -> tuple[LogDir, ...]:
+        """The data directories of brokers (None: all), with what lies there."""
+        deadline_ms = self._deadline_ms()
+        seen = await self._view((), deadline_ms)
+        wanted = sorted(seen.brokers) if broker_ids is None else list(broker_ids)
+        brokers = [_broker(seen, broker_id) for broker_id in wanted]
+        return await admin_offsets.log_dirs(self._cluster, brokers, deadline_ms)
+
+    # -- topics --------------------------------------------------------------------------------------------
+
+    async def topics(
+        self, names: Iterable[str] | None = None, *, internal: bool = False
+    ) -> tuple[Topic, ...]:
+        """Topics by name (None: all), sorted. A name that is not there raises UnknownTopic."""
+        wanted = None if names is None else tuple(names)
+        seen = await self._view(wanted, self._deadline_ms())
+        return admin_topics.topics_of(seen, internal=internal or wanted is not None)
+
+    async def topic_names(self, *, internal: bool = False) -> tuple[str, ...]:
+        return tuple(topic.name for topic in await self.topics(internal=internal))
+
+    async def topic(self, name: str) -> Topic:
+        (topic,) = await self.topics((name,))
+        return topic
+
+    async def partitions_of(self, name: str) -> tuple[TopicPartition, ...]:
+        return tuple(
+            TopicPartition(name, partition.index) for partition in (await self.topic(name)).partitions
+        )
+
+    async def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] = _NOTHING,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> CreatedTopic:
+        new = NewTopic(name, partitions, replication_factor, configs, assignment)
+        outcome = (await self.create_topics((new,), validate_only=validate_only))[name]
+        if isinstance(outcome, ClientError):
+            raise outcome
+        return outcome
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, CreatedTopic | ClientError]:
+        return await admin_topics.create_topics(
+            self._cluster, tuple(topics), self._deadline_ms(), validate_only=validate_only
+        )
+
+    async def delete_topic(self, name: str) -> None:
+        outcome = (await self.delete_topics((name,)))[name]
+        if outcome is not None:
+            raise outcome
+
+    async def delete_topics(self, names: Iterable[str]) -> dict[str, ClientError | None]:
+        """By name, what hindered the deletion; None: it is gone."""
+        return await admin_topics.delete_topics(self._cluster, tuple(names), self._deadline_ms())
+
+    async def create_partitions(
+        self,
+        name: str,
+        count: int,
+        *,
+        assignment: Sequence[Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
+        """Grows a topic to `count` partitions; `assignment` places the new ones."""
+        await admin_topics.create_partitions(
+            self._cluster, name, count, assignment, self._deadline_ms(), validate_only=validate_only
+        )
+
+    # -- settings ------------------------------------------------------------------------------------------
+
+    async def topic_configs(self, name: str, names: Iterable[str] | None = None) -> dict[str, ConfigEntry]:
+        deadline_ms = self._deadline_ms()
+        try:
+            return await self._configs(None, ConfigResource("topic", name), names)
+        except UnknownTopic:
+            raise await admin_topics.unknown_topic(self._cluster, name, deadline_ms) from None
+
+    async def broker_configs(
+        self, broker_id: int | None = None, names: Iterable[str] | None = None
+    ) -> dict[str, ConfigEntry]:
+        """Of one broker, or (None) the defaults that were set for the whole cluster."""
+        return await self._configs(broker_id, _broker_resource(broker_id), names)
+
+    async def alter_topic_configs(
+        self,
+        name: str,
+        *,
+        set: Mapping[str, str] = _NOTHING,  # noqa: A002  # Kafka's word for it
+        delete: Iterable[str] = (),
+        append: Mapping[str, str] = _NOTHING,
+        subtract: Mapping[str, str] = _NOTHING,
+        validate_only: bool = False,
+    ) -> None:
+        deadline_ms = self._deadline_ms()
+        changed = admin_configs.changes(set, delete, append, subtract)
+        address = await admin_topics.controller_address(self._cluster, deadline_ms)
+        resource = ConfigResource("topic", name)
+        try:
+            await admin_configs.alter(
+                self._cluster, address, resource, changed, deadline_ms, validate_only=validate_only
+            )
+        except UnknownTopic:
+            raise await admin_topics.unknown_topic(self._cluster, name, deadline_ms) from None
+
+    async def alter_broker_configs(
+        self,
+        broker_id: int | None,
+        *,
+        set: Mapping[str, str] = _NOTHING,  # noqa: A002
+        delete: Iterable[str] = (),
+        append: Mapping[str, str] = _NOTHING,
+        subtract: Mapping[str, str] = _NOTHING,
+        validate_only: bool = False,
+    ) -> None:
+        changed = admin_configs.changes(set, delete, append, subtract)
+        deadline_ms = self._deadline_ms()
+        address = await self._address(broker_id, deadline_ms)
+        await admin_configs.alter(
+            self._cluster,
+            address,
+            _broker_resource(broker_id),
+            changed,
+            deadline_ms,
+            validate_only=validate_only,
+        )
+
+    async def config_resources(self) -> tuple[ConfigResource, ...]:
+        """What has settings of its own."""
+        return await self._asking(None, admin_configs.resources)
+
+    # -- offsets -------------------------------------------------------------------------------------------
+
+    async def list_offsets(
+        self, specs: Mapping[TopicPartition, OffsetSpec | int], *, read_committed: bool = False
+    ) -> dict[TopicPartition, FoundOffset]:
+        """Start, End and AtTime as brokers answer them; a number is a raw timestamp of the protocol."""
+        timestamps = {target: _timestamp(spec) for target, spec in specs.items()}
+        return await admin_offsets.list_offsets(
+            self._cluster, timestamps, self._deadline_ms(), read_committed=read_committed
+        )
+
+    async def earliest_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return await self._ends(partitions, EARLIEST_TIMESTAMP, read_committed=False)
+
+    async def latest_offsets(
+        self, partitions: Iterable[TopicPartition], *, read_committed: bool = False
+    ) -> dict[TopicPartition, int]:
+        """The offsets that the next records will get (read_committed: the last stable offsets)."""
+        return await self._ends(partitions, LATEST_TIMESTAMP, read_committed=read_committed)
+
+    async def resolve_offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: str | int | OffsetSpec,
+        *,
+        read_committed: bool = False,
+    ) -> dict[TopicPartition, int]:
+        """A place (`offset_spec`) as an offset of each partition, within what the partition holds."""
+        place = parse_offset(spec, self._cluster.clock.wall_ms())
+        return await admin_offsets.resolve(
+            self._cluster,
+            dict.fromkeys(partitions, place),
+            self._deadline_ms(),
+            read_committed=read_committed,
+        )
+
+    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Drops what is before these offsets (-1: everything). The partitions' new first offsets."""
+        return await admin_offsets.delete_records(self._cluster, before, self._deadline_ms())
+
+    # -- groups --------------------------------------------------------------------------------------------
+
+    async def groups(self) -> tuple[GroupListing, ...]:
+        """All groups of the cluster, by id."""
+        return await admin_groups.list_groups(self._cluster, self._deadline_ms())
+
+    async def group(self, group_id: str) -> GroupDescription:
+        return await admin_groups.describe_group(self._cluster, group_id, self._deadline_ms())
+
+    async def delete_groups(self, ids: Iterable[str]) -> dict[str, ClientError | None]:
+        """By id, what hindered the deletion; None: it is gone."""
+        return await admin_groups.delete_groups(self._cluster, ids, self._deadline_ms())
+
+    async def group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed; partitions without a commit are left out."""
+        wanted = None if partitions is None else tuple(partitions)
+        return await admin_groups.fetch_offsets(self._cluster, group_id, wanted, self._deadline_ms())
+
+    async def alter_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
+    ) -> None:
+        """Commits for a group that has no members; one that is not there is made."""
+        commits = {
+            target: CommittedOffset(each) if isinstance(each, int) else each
+            for target, each in offsets.items()
+        }
+        await admin_groups.alter_offsets(self._cluster, group_id, commits, self._deadline_ms())
+
+    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        await admin_groups.delete_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
+
+    # -- transactions --------------------------------------------------------------------------------------
+
+    async def transactions(self, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
+        """The transactional ids of all coordinators, in these states (none named: in any)."""
+        deadline_ms = self._deadline_ms()
+        brokers = (await self._view((), deadline_ms)).brokers.values()
+        return await admin_transactions.list_transactions(self._cluster, brokers, states, deadline_ms)
+
+    async def transaction(self, transactional_id: str) -> TransactionDescription:
+        return await admin_transactions.describe_transaction(
+            self._cluster, transactional_id, self._deadline_ms()
+        )
+
+    async def open_transactions(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[PartitionTransaction, ...]:
+        """Those that have records in the partitions and no end, whatever a coordinator knows of them."""
+        return await admin_transactions.open_transactions(self._cluster, partitions, self._deadline_ms())
+
+    async def fence_producer(self, transactional_id: str) -> None:
+        """Whoever writes under the id is fenced, and its open transaction aborted."""
+        await admin_transactions.fence_producer(self._cluster, transactional_id, self._deadline_ms())
+
+    async def end_transactions(
+        self, transactions: Iterable[OpenTransaction], *, commit: bool
+    ) -> dict[OpenTransaction, ClientError | None]:
+        """Ends what `Producer.detach_transaction` left open; by transaction, why not (None: it is ended).
+
+        One that was ended the same way before counts as ended. After TimedOut or a broken connection the
+        outcome is open, and may be asked for again.
+        """
+        return await admin_ends.end_transactions(
+            self._cluster, transactions, self._deadline_ms(), commit=commit
+        )
+
+    async def end_transaction(self, transaction: OpenTransaction, *, commit: bool = True) -> None:
+        error = (await self.end_transactions([transaction], commit=commit))[transaction]
+        if error is not None:
+            raise error
+
+    async def abort_open_transaction(self, hanging: PartitionTransaction) -> None:
+        """Ends it in that partition, past any coordinator: only for one that no coordinator will end."""
+        await admin_transactions.abort_open(self._cluster, hanging, self._deadline_ms())
+
+    # -- how -----------------------------------------------------------------------------------------------
+
+    def _deadline_ms(self) -> int:
+        return self._cluster.now_ms() + self._timeout_ms
+
+    async def _view(self, topics: Sequence[str] | None, deadline_ms: int) -> ClusterView:
+        return await admin_topics.view(self._cluster, topics, deadline_ms)
+
+    async def _address(self, broker_id: int | None, deadline_ms: int) -> Address:
+        if broker_id is None:
+            return self._cluster.any_address()
+        return _broker(await self._view((), deadline_ms), broker_id).address
+
+    async def _asking(self, broker_id: int | None, ask: Callable[[Cluster, Address, int], Awaitable[T]]) -> T:
+        """A question to one broker (None: any), asked again where that helps."""
+
+        async def attempt(deadline_ms: int) -> T:
+            return await ask(self._cluster, await self._address(broker_id, deadline_ms), deadline_ms)
+
+        return await self._cluster.retry(attempt, self._deadline_ms())
+
+    async def _configs(
+        self, broker_id: int | None, resource: ConfigResource, names: Iterable[str] | None
+    ) -> dict[str, ConfigEntry]:
+        wanted = None if names is None else tuple(names)
+        return await self._asking(
+            broker_id,
+            lambda cluster, address, deadline_ms: admin_configs.describe(
+                cluster, address, resource, wanted, deadline_ms
+            ),
+        )
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], timestamp: int, *, read_committed: bool
+    ) -> dict[TopicPartition, int]:
+        return await admin_offsets.ends(
+            self._cluster, partitions, timestamp, self._deadline_ms(), read_committed=read_committed
+        )
+
+
+def _broker_resource(broker_id: int | None) -> ConfigResource:
+    return ConfigResource("broker", "" if broker_id is None else str(broker_id))
+
+
+def _broker(seen: ClusterView, broker_id: int) -> Broker:
+    broker = seen.brokers.get(broker_id)
+    if broker is None:
+        known = ", ".join(str(each) for each in sorted(seen.brokers))
+        raise BrokerError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}", f"the brokers are {known}"
+        )
+    return broker
+
+
+def _timestamp(spec: OffsetSpec | int) -> int:
+    match spec:
+        case Start():
+            return EARLIEST_TIMESTAMP
+        case End():
+            return LATEST_TIMESTAMP
+        case AtTime(timestamp_ms):
+            return timestamp_ms
+        case Exact() | FromEnd():
+            raise ValueError(f"{spec} is no question to a broker; resolve_offsets answers it")
+        case _:
+            return spec
