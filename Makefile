@@ -2,12 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DECLARED := $(shell find src/ottla -name '*.pxd')
 
 .PHONY: demo test setup tools lint interop soak bench bench-quick pins clean
 
 setup: $(VENV)/.ready
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/kernel*.py src/ottla/records/kernel*.pxd)
+$(VENV)/.ready: requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottla/records/kernel*.py) $(DECLARED) $(wildcard $(DECLARED:.pxd=.py))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

@@ -1,4 +1,4 @@
-"""Builds the optional compiled kernels; everything else about the package is in pyproject.toml.
+"""Builds what is compiled where there is a compiler; everything else about the package is in pyproject.toml.
 
 Without Cython or a C compiler the package installs all the same and runs their sources.
 OTTLA_NO_KERNEL=1 skips the build.
@@ -7,30 +7,44 @@ OTTLA_NO_KERNEL=1 skips the build.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from setuptools import Extension, setup
 
+SOURCE = Path("src")
 
-def kernels() -> list[Extension]:
+
+def extension(name: str, source: Path) -> Extension:
+    return Extension(name, [str(source)], extra_compile_args=["-O3", "-g0"])
+
+
+def compiled() -> list[Extension]:
     if os.environ.get("OTTLA_NO_KERNEL"):
         return []
     try:
         from Cython.Build import cythonize
     except ImportError:
         return []
-    # Other module names than the sources', so that both can be imported beside each other.
-    sources = [
-        Extension(
-            f"ottla.records._{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3", "-g0"]
-        )
+    # Kernels of records have other module names than their sources, so that both can be imported.
+    kernels = [
+        extension(f"ottla.records._{name}", SOURCE / "ottla" / "records" / f"{name}.py")
         for name in ("kernel", "kernel_header", "kernel_compaction", "kernel_scan", "kernel_columns")
     ]
-    extensions = cythonize(
-        sources, include_path=["src"], build_dir="build/cython", language_level=3, quiet=True
-    )
-    for extension in extensions:
-        extension.optional = True  # said here, because cythonize() forgets it
+    # A module with a .pxd beside it keeps its name (src/ottla/compiled_modules.py). Its annotations are for
+    # readers; C types stand in the .pxd alone.
+    declared = [path for path in sorted(SOURCE.rglob("*.pxd")) if path.with_suffix(".py").exists()]
+    modules = [
+        extension(".".join(path.relative_to(SOURCE).with_suffix("").parts), path.with_suffix(".py"))
+        for path in declared
+    ]
+    options = {"include_path": ["src"], "build_dir": "build/cython", "language_level": 3, "quiet": True}
+    extensions = [
+        *cythonize(kernels, **options),
+        *cythonize(modules, **options, compiler_directives={"annotation_typing": False}),
+    ]
+    for each in extensions:
+        each.optional = True  # said here, because cythonize() forgets it
     return extensions
 
 
-setup(ext_modules=kernels())
+setup(ext_modules=compiled())

@@ -101,9 +101,7 @@ def test_two_throttles_end_with_the_later_one(running: InProcessBroker, modest: 
 
     def mute() -> None:
         (connection,) = (
-            each
-            for each, _ in reactor._connections.values()
-            if each.peer_port == modest.socket.getsockname()[1]
+            each for each in reactor._connections.values() if each.peer_port == modest.socket.getsockname()[1]
         )
         reactor.mute(connection, 100)
         reactor.mute(connection, 400)

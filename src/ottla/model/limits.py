@@ -59,6 +59,9 @@ machine delays costs more than it saves.
 RECEIVE_BYTES = 64 * KIB
 """One recv. More brings nothing for small requests; a large frame is received into its own buffer."""
 
+RECEIVE_BYTES_LARGE = 1 * MIB
+"""Of a large frame in one turn: then the others have theirs."""
+
 ARRAY_ELEMENTS_MAX = 1_000_000
 """Elements of all arrays of one message; they must also fit the bytes that remain (CVE-2026-111108)."""
 

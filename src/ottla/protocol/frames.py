@@ -12,8 +12,17 @@ from sys import maxsize
 from ottla.model.errors import Malformed
 from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytearray import PyByteArray_Resize
+
 _LENGTH = struct.Struct(">i")
 _BUFFER_WORTH_BYTES = 16 * KIB  # below that a large frame waits as a small one does, in what was received
+_GROWTH = 2  # what is held stays below twice what the peer has sent
 _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"PATC", b"PRI ", b"HTTP")
 
 
@@ -46,6 +55,15 @@ class FrameCutter:
             return False
         (length,) = _LENGTH.unpack_from(self._data, self._position)
         return not left - 4 < length <= self.frame_bytes_max
+
+    def is_one_frame(self, data: bytes) -> bool:
+        """Whether `data`, received while nothing else is held, is exactly one frame, as it usually is."""
+        size = len(data) - 4
+        return (
+            0 < size <= self.frame_bytes_max
+            and self.cuts_by_length
+            and bool(_LENGTH.unpack_from(data)[0] == size)
+        )
 
     def feed(self, data: bytes, count_max: int = maxsize) -> list[memoryview]:
         """Takes `data` in, and cuts. After `Malformed` the stream is lost."""
@@ -87,9 +105,7 @@ class FrameCutter:
             return None
         if self._filled == len(self._buffer):
             self._release_view()
-            # Doubling keeps what is held below twice what the peer has sent.
-            room = min(len(self._buffer), self._length - self._filled)
-            self._buffer += bytes(room)
+            _grow(self._buffer, min(len(self._buffer) * _GROWTH, self._length))
         if self._view is None:
             self._view = memoryview(self._buffer)[self._filled :]
         return self._view
@@ -118,7 +134,7 @@ class FrameCutter:
         self._length = length
         self._filled = len(start)
         self._buffer = bytearray(start)
-        self._buffer += bytes(min(RECEIVE_BYTES, length - self._filled))
+        _grow(self._buffer, min(self._filled + RECEIVE_BYTES, length))
 
     def _release_view(self) -> None:
         if self._view is not None:
@@ -132,3 +148,11 @@ class FrameCutter:
         elif start in _HTTP_STARTS:
             hint = "; the peer seems to speak HTTP"
         raise Malformed(f"a frame of {length} bytes: 0 to {self.frame_bytes_max} are accepted{hint}")
+
+
+def _grow(buffer: bytearray, size: int) -> None:
+    """To `size` bytes; what the new ones hold does not matter."""
+    if cython.compiled:
+        PyByteArray_Resize(buffer, size)  # neither zeroes nor copies them
+    else:
+        buffer += bytes(size - len(buffer))

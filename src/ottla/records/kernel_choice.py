@@ -10,6 +10,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING
 
+from ottla import compiled_modules
+
 __all__ = [
     "columns_kernel",
     "compaction_kernel",
@@ -47,5 +49,6 @@ else:
 
 
 def kernel_is_compiled() -> bool:
+    """Whether all that can be compiled is, the modules of `compiled_modules` too."""
     kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel, columns_kernel)
-    return all(kernel.is_compiled() for kernel in kernels)
+    return compiled_modules.are_compiled() and all(kernel.is_compiled() for kernel in kernels)

@@ -14,7 +14,7 @@ from typing import Any
 try:
     import cython
 except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
-    from ottla.records import kernel_shim as cython
+    from ottla.model import cython_shim as cython
 
 if not cython.compiled:
     from ottla.records.kernel import (

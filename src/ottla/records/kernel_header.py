@@ -16,7 +16,7 @@ from ottla.records.findings import Fault
 try:
     import cython
 except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
-    from ottla.records import kernel_shim as cython
+    from ottla.model import cython_shim as cython
 
 if not cython.compiled:
     Long = int

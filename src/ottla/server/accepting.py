@@ -123,6 +123,7 @@ class Accepting:
         welcome: Welcome,
     ) -> None:
         self.acceptors: dict[int, Acceptor] = {}  # by descriptor
+        self.has_control = False  # whether any of them was one whose connections are served first
         self._options = options
         self._poller = poller
         self._timers = timers
@@ -162,6 +163,7 @@ class Accepting:
         sock.listen(admission.options.listen_backlog)
         sock.setblocking(False)
         bound = replace(listener, port=sock.getsockname()[1])
+        self.has_control |= control
         self.acceptors[sock.fileno()] = Acceptor(sock, bound, application, control, admission)
         self._poller.register(sock.fileno(), READABLE)
         return bound

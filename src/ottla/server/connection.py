@@ -10,15 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import socket
-import struct
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.log.files import FileRange
 from ottla.model.limits import (
     FRAMES_PER_CONNECTION_AND_TURN,
     RECEIVE_BYTES,
+    RECEIVE_BYTES_LARGE,
     REQUESTS_IN_FLIGHT_PER_CONNECTION,
 )
 from ottla.model.listeners import Listener
@@ -28,10 +27,12 @@ from ottla.protocol.primitives import chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
 from ottla.server.warming import is_resident
 
+if TYPE_CHECKING:
+    from ottla.server.accepting import Acceptor
+
 SEND_BYTES_PER_TURN_MAX = 1024 * 1024  # one greedy reader gets this much, then the others have their turn
 _BUFFERS_PER_SEND = 64  # far below IOV_MAX; a turn rarely has more answers for one peer
 _MSG_MORE: int = getattr(socket, "MSG_MORE", 0)  # a header and the file bytes behind it leave in full packets
-_LENGTH = struct.Struct(">i")
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _COPY_BYTES = 256 * 1024  # read-and-send step where there is no sendfile
 
@@ -65,56 +66,33 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent",
-        "_frames",
-        "_out",
-        "_wake",
-        "_warm_end",
-        "authenticated",
-        "client_id",
-        "closed",
-        "cold",
-        "control",
-        "counted_bytes",
-        "cutter",
-        "fd",
-        "frame_began_ms",
-        "interest",
-        "is_ending",
-        "last_active_ms",
-        "listener",
-        "muted_until_ms",
-        "peer_host",
-        "peer_port",
-        "pending",
-        "principal",
-        "progress_ms",
-        "socket",
-        "software",
+        "_file_sent", "_frames", "_out", "_ready", "_receive", "_warm_end", "acceptor", "authenticated",
+        "client_id", "closed", "cold", "control", "counted_bytes", "cutter", "fd", "frame_began_ms",
+        "interest", "is_ending", "last_active_ms", "listener", "muted_until_ms", "peer_host", "peer_port",
+        "pending", "principal", "progress_ms", "socket", "software",
     )  # fmt: skip
 
     def __init__(
         self,
         sock: socket.socket,
         peer: tuple[str, int],
-        listener: Listener,
+        acceptor: Acceptor,
         cutter: FrameCutter,
-        wake: Callable[[Connection], None],
+        ready: dict[Connection, None],
         now_ms: int,
-        *,
-        control: bool = False,
     ) -> None:
         self.socket = sock
         self.fd = sock.fileno()
         self.peer_host, self.peer_port = peer
-        self.listener = listener
-        self.control = control  # served before data connections in every turn
+        self.acceptor = acceptor
+        self.listener: Listener = acceptor.listener
+        self.control = acceptor.control  # served before data connections in every turn
         self.cutter = cutter
         self.principal: Principal = ANONYMOUS
         self.authenticated = True  # without SASL everybody is, as ANONYMOUS
         self.client_id: str | None = None  # as the last request said
         self.software = ""  # client library and version, as ApiVersions said
-        self.pending: deque[PendingAnswer] = deque()  # requests in flight, oldest first
+        self.pending: list[PendingAnswer] = []  # requests in flight, oldest first
         self.interest = 0  # what the poller watches for; kept by the reactor
         self.muted_until_ms = 0  # throttled: nothing is read until the reactor's timer makes it 0 again
         self.closed = False
@@ -124,11 +102,12 @@ class Connection:
         self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
         self.counted_bytes = 0  # what the reactor has counted as held for this peer
         self._frames: list[memoryview] = []  # cut, but not handled yet
-        self._out: deque[Chunk] = deque()  # encoded answers that are not sent yet
+        self._out: list[Any] = []  # encoded answers that are not sent yet
         self.cold: FileRange | None = None  # what must be read from the disk before more can be sent
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
         self._warm_end = 0  # up to this position of its file they are in memory
-        self._wake = wake  # tells the reactor that answers are ready
+        self._ready = ready  # the reactor's list of those that have answers to send
+        self._receive = sock.recv
 
     def __str__(self) -> str:
         return f"{self.peer_host}:{self.peer_port} on {self.listener.name}"
@@ -136,31 +115,38 @@ class Connection:
     # -- receiving ---------------------------------------------------------------------------------------
 
     def receive(self, now_ms: int) -> int:
-        """Reads once; how many bytes came. Raises PeerGone or Malformed."""
-        wanted = self.cutter.wanted()
+        """Reads what is there; how many bytes came. Raises PeerGone or Malformed."""
+        received = 0
         try:
+            wanted = self.cutter.wanted()
             if wanted is None:
-                data = self.socket.recv(RECEIVE_BYTES)
-                count = len(data)
+                data = self._receive(RECEIVE_BYTES)
+                received = len(data)
+                if received:
+                    self._feed(data, now_ms)
             else:
-                count = self.socket.recv_into(wanted)
+                # A large frame: all of it that has arrived, since every turn costs the others something.
+                while wanted is not None and received < RECEIVE_BYTES_LARGE:
+                    count = self.socket.recv_into(wanted)
+                    if count == 0:
+                        break
+                    received += count
+                    self._note_frames(self.cutter.received(count), now_ms)
+                    wanted = self.cutter.wanted()
         except (BlockingIOError, InterruptedError):
-            return 0
+            if not received:
+                return 0
         except OSError as error:
             raise PeerGone(error.strerror or str(error)) from None
-        if count == 0:
+        if received == 0:
             raise PeerGone("closed by the peer")
         self.last_active_ms = now_ms
-        if wanted is None:
-            self._feed(data, now_ms)
-        else:
-            self._note_frames(self.cutter.received(count), now_ms)
-        return count
+        return received
 
     def receive_whole(self, now_ms: int) -> memoryview | int:
         """As `receive`, for a connection at rest: the frame when one came and nothing else, as usual."""
         try:
-            data = self.socket.recv(RECEIVE_BYTES)
+            data = self._receive(RECEIVE_BYTES)
         except (BlockingIOError, InterruptedError):
             return 0
         except OSError as error:
@@ -169,12 +155,7 @@ class Connection:
         if count == 0:
             raise PeerGone("closed by the peer")
         self.last_active_ms = now_ms
-        cutter = self.cutter
-        if (
-            count > 4
-            and cutter.cuts_by_length
-            and _LENGTH.unpack_from(data)[0] == count - 4 <= cutter.frame_bytes_max
-        ):
+        if self.cutter.is_one_frame(data):
             self.progress_ms = now_ms
             return memoryview(data)[4:]
         self._feed(data, now_ms)
@@ -182,7 +163,7 @@ class Connection:
 
     def _feed(self, data: bytes, now_ms: int) -> None:
         # Only as many as can be handled: a receive may bring thousands of small ones.
-        self._note_frames(self.cutter.feed(data, self._room), now_ms)
+        self._note_frames(self.cutter.feed(data, self._room()), now_ms)
 
     def _note_frames(self, frames: list[memoryview], now_ms: int) -> None:
         if frames:
@@ -194,12 +175,12 @@ class Connection:
     def take_frames(self, now_ms: int) -> list[memoryview]:
         """Frames to handle in this turn; others wait until there is room for more answers. Or Malformed."""
         frames, self._frames = self._frames, []
-        if self.cutter.has_frame and len(frames) < self._room:
-            frames += self.cutter.cut(self._room - len(frames))
+        room = self._room()
+        if self.cutter.has_frame and len(frames) < room:
+            frames += self.cutter.cut(room - len(frames))
             self._note_progress(now_ms)
         return frames
 
-    @property
     def _room(self) -> int:
         return min(FRAMES_PER_CONNECTION_AND_TURN, REQUESTS_IN_FLIGHT_PER_CONNECTION - len(self.pending))
 
@@ -218,7 +199,6 @@ class Connection:
         if not self.closed:
             self._frames[:0] = frames
 
-    @property
     def may_read(self) -> bool:
         """Also while a request blocks: that is how we learn that the peer has left."""
         return not (
@@ -229,22 +209,19 @@ class Connection:
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
 
-    @property
     def may_handle(self) -> bool:
         return not (
             self._out
             or self.muted_until_ms
             or self.is_ending
-            or self.is_blocked
+            or self.is_blocked()
             or len(self.pending) >= REQUESTS_IN_FLIGHT_PER_CONNECTION
         )
 
-    @property
     def may_go_on(self) -> bool:
         """Within a turn, before its answers are sent."""
-        return not (self.closed or self.is_ending or self.muted_until_ms or self.is_blocked)
+        return not (self.closed or self.is_ending or self.muted_until_ms or self.is_blocked())
 
-    @property
     def is_blocked(self) -> bool:
         """Only the last request can block: nothing is handled behind it."""
         pending = self.pending
@@ -254,7 +231,6 @@ class Connection:
     def has_output(self) -> bool:
         return bool(self._out)
 
-    @property
     def is_at_rest(self) -> bool:
         """Nothing was received that is not handled, nothing is to be sent: the rule after a turn."""
         return not (
@@ -281,30 +257,36 @@ class Connection:
     def answered(self) -> None:
         """Some pending request got its answer (not necessarily the oldest)."""
         if not self.closed:
-            self._wake(self)
+            self._ready[self] = None
 
     def push(self, chunk: Chunk) -> None:
         """Sends what nobody asked for, behind the answers there are, before those that are still awaited."""
         if not self.closed:
             self._take_answers()
             self._out.append(chunk)
-            self._wake(self)
+            self._ready[self] = None
 
     def end(self) -> None:
         """Nothing more is read; the connection is closed when what is owed to the peer is sent."""
         if not self.closed:
             self.is_ending = True
-            self._wake(self)
+            self._ready[self] = None
 
     @property
     def is_finished(self) -> bool:
         return self.is_ending and not (self._out or self.pending)
 
     def _take_answers(self) -> None:
-        pending, out = self.pending, self._out
-        while pending and (chunks := pending[0].chunks) is not None:
-            out.extend(chunks)
-            pending.popleft()
+        pending = self.pending
+        count = 0
+        for answer in pending:
+            chunks = answer.chunks
+            if chunks is None:
+                break
+            self._out += chunks
+            count += 1
+        if count:
+            del pending[:count]
 
     def send(self) -> FileRange | None:
         """Sends what is ready. Gives what must be read from the disk before that can go on.
@@ -329,8 +311,8 @@ class Connection:
     def _send_bytes(self) -> int:
         out = self._out
         if len(out) == 1:
-            sent = self.socket.send(out[0])  # type: ignore[arg-type]  # bytes: the caller has looked
-            if sent == len(out[0]):  # type: ignore[arg-type]
+            sent = self.socket.send(out[0])
+            if sent == len(out[0]):
                 out.clear()
                 return sent
         else:
@@ -345,7 +327,7 @@ class Connection:
                 buffers.append(chunk)
                 if len(buffers) == _BUFFERS_PER_SEND:
                     break
-            sent = self.socket.sendmsg(buffers, (), more)  # type: ignore[arg-type]
+            sent = self.socket.sendmsg(buffers, (), more)
         self._drop_sent_bytes(sent)
         return sent
 
@@ -354,12 +336,12 @@ class Connection:
         while sent:
             chunk = out[0]
             assert not isinstance(chunk, FileRange)
-            size = len(chunk)  # type: ignore[arg-type]
+            size = len(chunk)
             if sent < size:
-                out[0] = memoryview(chunk)[sent:]  # type: ignore[arg-type]
+                out[0] = memoryview(chunk)[sent:]
                 return
             sent -= size
-            out.popleft()
+            del out[0]
 
     def _send_file(self) -> int:
         chunk = self._out[0]
@@ -376,7 +358,7 @@ class Connection:
             raise RecordsUnreadable(chunk, f"{chunk.handle.name} ends before position {position}")
         self._file_sent += sent
         if self._file_sent == chunk.size:
-            self._out.popleft()
+            del self._out[0]
             self._file_sent = self._warm_end = 0
         return sent
 

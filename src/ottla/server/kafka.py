@@ -80,7 +80,7 @@ class KafkaApplication:
         answer_bytes = 0
         for number, frame in enumerate(frames):
             is_late = answer_bytes > ANSWER_BYTES_AHEAD or clock.monotonic_us() > late_us
-            if is_late or not connection.may_go_on:
+            if is_late or not connection.may_go_on():
                 connection.give_back(frames[number:])
                 return number > 0
             exchange = self._open(connection, frame, arrived_us)

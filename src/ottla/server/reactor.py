@@ -49,7 +49,7 @@ class Reactor:
         self.turn_hooks: list[Callable[[], None]] = []
         self._options = options
         self._poller = poller or best_poller()
-        self._connections: dict[int, tuple[Connection, Acceptor]] = {}
+        self._connections: dict[int, Connection] = {}
         self._ready: dict[Connection, None] = {}  # connections with answers to send, in order of readiness
         self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
         self._mailbox = Mailbox()
@@ -91,12 +91,10 @@ class Reactor:
     def _welcome(self, sock: socket.socket, peer: Peer, acceptor: Acceptor) -> None:
         cutter = acceptor.application.cutter(acceptor.admission.options.request_bytes_max)
         now_ms = self.clock.monotonic_ms()
-        connection = Connection(
-            sock, peer, acceptor.listener, cutter, self._wake, now_ms, control=acceptor.control
-        )
+        connection = Connection(sock, peer, acceptor, cutter, self._ready, now_ms)
         connection.interest = READABLE
         self._poller.register(connection.fd, READABLE)
-        self._connections[connection.fd] = (connection, acceptor)
+        self._connections[connection.fd] = connection
 
     # -- the loop ------------------------------------------------------------------------------------------
 
@@ -117,15 +115,16 @@ class Reactor:
         self._postponed = []
         acceptors = self._accepting.acceptors
         for fd, bits in events:
-            if fd in acceptors:
-                self._accepting.accept(acceptors[fd])
-            elif fd in self._connections:
+            connection = self._connections.get(fd)
+            if connection is not None:
                 if bits & WRITABLE:
-                    self._ready[self._connections[fd][0]] = None
+                    self._ready[connection] = None
                 if bits & READABLE:
                     readable.append(fd)
                 elif bits & (BROKEN | HANGUP):  # nobody reads it at the moment, so nobody else would notice
-                    self._close(self._connections[fd][0])
+                    self._close(connection)
+            elif fd in acceptors:
+                self._accepting.accept(acceptors[fd])
             else:
                 self._mailbox.silence()
         self._mailbox.run()
@@ -149,15 +148,13 @@ class Reactor:
 
     def _receive(self, readable: dict[int, None], now_ms: int) -> None:
         """Control connections first; data connections until the turn's budget is used up."""
-        connections = self._connections
-        control = [fd for fd in readable if fd in connections and connections[fd][0].control]
-        if control:
-            arrivals: dict[Application, Arrivals] = {}
-            for fd in control:
+        arrivals: dict[Application, Arrivals] = {}
+        if self._accepting.has_control:
+            for fd in [each for each in readable if self._is_control(each)]:
                 self._receive_one(fd, now_ms, arrivals)
                 del readable[fd]
             self._handle(arrivals)
-        arrivals = {}
+            arrivals = {}
         budget = TURN_BYTES_MAX
         for fd in readable:
             if budget <= 0:
@@ -166,29 +163,33 @@ class Reactor:
                 budget -= self._receive_one(fd, now_ms, arrivals)
         self._handle(arrivals)
 
+    def _is_control(self, fd: int) -> bool:
+        connection = self._connections.get(fd)
+        return connection is not None and connection.control
+
     def _handle(self, arrivals: dict[Application, Arrivals]) -> None:
         for application, frames in arrivals.items():
             for unserved in application.handle_frames(frames):
                 self._watch(unserved)
             for connection, _ in frames:  # those with answers are looked at when these are sent
-                if connection not in self._ready and not connection.may_read:
+                if connection not in self._ready and not connection.may_read():
                     self._watch(connection)
 
     def _receive_one(self, fd: int, now_ms: int, arrivals: dict[Application, Arrivals]) -> int:
-        known = self._connections.get(fd)
-        if known is None or not self._reading:
+        connection = self._connections.get(fd)
+        if connection is None or not self._reading:
             return 0
-        connection, acceptor = known
         try:
-            if connection.is_at_rest:
+            if connection.is_at_rest():
                 received = connection.receive_whole(now_ms)
-                if isinstance(received, memoryview):  # the usual case, and the whole of it
-                    self._bytes_in.value += len(received)
-                    arrivals.setdefault(acceptor.application, []).append((connection, [received]))
-                    return len(received) + _REQUEST_COST_BYTES
+                if not isinstance(received, int):  # the usual case, and the whole of it
+                    size = len(received)
+                    self._bytes_in.value += size
+                    self._arrived(connection, [received], arrivals)
+                    return size + _REQUEST_COST_BYTES
             else:
-                received = connection.receive(now_ms) if connection.may_read else 0
-            return received + self._take_frames(connection, received, now_ms, acceptor.application, arrivals)
+                received = connection.receive(now_ms) if connection.may_read() else 0
+            return received + self._take_frames(connection, received, now_ms, arrivals)
         except PeerGone as gone:
             log.debug("%s: %s", connection, gone)
             self._close(connection)
@@ -196,24 +197,33 @@ class Reactor:
             self.drop(connection, str(problem))
         return 0
 
+    def _arrived(
+        self, connection: Connection, frames: list[memoryview], arrivals: dict[Application, Arrivals]
+    ) -> None:
+        application = connection.acceptor.application
+        known = arrivals.get(application)
+        if known is None:
+            arrivals[application] = [(connection, frames)]
+        else:
+            known.append((connection, frames))
+
     def _take_frames(
         self,
         connection: Connection,
         received: int,
         now_ms: int,
-        application: Application,
         arrivals: dict[Application, Arrivals],
     ) -> int:
         """Frames that can be handled now; what they cost of the turn. Raises Malformed."""
         self._bytes_in.value += received
         if connection.cutter.pending_bytes or connection.counted_bytes:
             self._count_held(connection)
-        if not connection.may_handle:
+        if not connection.may_handle():
             self._watch(connection)
             return 0
         frames = connection.take_frames(now_ms)
         if frames:
-            arrivals.setdefault(application, []).append((connection, frames))
+            self._arrived(connection, frames, arrivals)
         return len(frames) * _REQUEST_COST_BYTES
 
     def _count_held(self, connection: Connection) -> None:
@@ -233,7 +243,7 @@ class Reactor:
 
         Without the share many small and slow ones would be sacrificed for a few large ones.
         """
-        holding = [known for known, _ in self._connections.values() if known.counted_bytes]
+        holding = [known for known in self._connections.values() if known.counted_bytes]
         fair_bytes = self._held_bytes // len(holding) // 2
         slowest = min(
             (known for known in holding if known.counted_bytes >= fair_bytes),
@@ -251,7 +261,8 @@ class Reactor:
         self._ready[connection] = None
 
     def _send_answers(self) -> None:
-        ready, self._ready = self._ready, {}
+        ready = list(self._ready)
+        self._ready.clear()  # connections know this very dict
         for connection in ready:
             if connection.closed or connection.cold is not None:
                 continue
@@ -265,7 +276,7 @@ class Reactor:
                 self._drop_unreadable(connection, problem.path, problem)
                 continue
             connection.last_active_ms = self._now_ms
-            if connection.is_at_rest and connection.interest == READABLE:
+            if connection.is_at_rest() and connection.interest == READABLE:
                 continue
             if cold is not None:
                 self._read_cold(connection, cold)
@@ -295,18 +306,18 @@ class Reactor:
 
     def _watch(self, connection: Connection) -> None:
         """Tells the poller what we want of this connection now, when that changed."""
-        if connection.is_at_rest and connection.interest == READABLE and self._reading:
+        if connection.is_at_rest() and connection.interest == READABLE and self._reading:
             return
         self._count_held(connection)
         if connection.closed:
             return
-        if connection.has_frames and connection.may_handle:
+        if connection.has_frames and connection.may_handle():
             self._postponed.append(connection.fd)
         interest = 0
         if self._reading:
-            if connection.may_read:
+            if connection.may_read():
                 interest = READABLE
-            elif connection.is_blocked:
+            elif connection.is_blocked():
                 interest = HANGUP  # a peer that has left waits for nothing
         if connection.has_output and connection.cold is None:
             interest |= WRITABLE
@@ -340,21 +351,21 @@ class Reactor:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        _, acceptor = self._connections.pop(connection.fd)
+        del self._connections[connection.fd]
         self._held_bytes -= connection.counted_bytes
         connection.counted_bytes = 0
         self._poller.unregister(connection.fd)
         self._ready.pop(connection, None)
         connection.close()
-        acceptor.admission.left(connection.peer_host)
-        acceptor.application.disconnected(connection)
+        connection.acceptor.admission.left(connection.peer_host)
+        connection.acceptor.application.disconnected(connection)
 
     def _sweep(self) -> None:
         """Ends what is idle for too long, and frames that never get whole."""
         now_ms = self.clock.monotonic_ms()
         self.timers.set(now_ms + _SWEEP_MS, self._sweep)
-        for connection, acceptor in list(self._connections.values()):
-            idle_ms_max = acceptor.admission.options.idle_ms_max
+        for connection in list(self._connections.values()):
+            idle_ms_max = connection.acceptor.admission.options.idle_ms_max
             if connection.frame_began_ms is not None and not connection.has_frames:
                 if connection.frame_began_ms < now_ms - FRAME_ARRIVAL_MS_MAX:
                     self.drop(
@@ -370,18 +381,16 @@ class Reactor:
     def stop_reading(self) -> None:
         """No further request is taken; answers still leave."""
         self._reading = False
-        for connection, _ in self._connections.values():
+        for connection in self._connections.values():
             self._watch(connection)
 
     @property
     def answers_outstanding(self) -> bool:
-        return any(
-            connection.pending or connection.has_output for connection, _ in self._connections.values()
-        )
+        return any(connection.pending or connection.has_output for connection in self._connections.values())
 
     def close(self) -> None:
         self.stop_listening()
-        for connection, _ in list(self._connections.values()):
+        for connection in list(self._connections.values()):
             self._close(connection)
         self._mailbox.close()
         self._poller.close()

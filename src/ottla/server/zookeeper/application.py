@@ -84,7 +84,7 @@ class ZooKeeperApplication:
         peer.answer_bytes = 0
         for number, frame in enumerate(frames):
             is_late = peer.answer_bytes > ANSWER_BYTES_AHEAD or self._now_us() > late_us
-            if is_late or not connection.may_go_on:
+            if is_late or not connection.may_go_on():
                 connection.give_back(frames[number:])
                 return number > 0
             try:

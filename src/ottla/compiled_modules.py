@@ -1,0 +1,75 @@
+"""Which form of the modules that every request passes through is run: compiled, or as they are written.
+
+A module with a `.pxd` of its name beside it is compiled at install time under its own name (setup.py); the
+`.pxd` says which of its names have C types, the code is the same. Compiled modules know each other's layout,
+so it is all of them or none: none without a compiler, with OTTLA_KERNEL=python, or in a checkout where a
+source is newer than what was compiled of it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGE = Path(__file__).parent
+_ROOMS = ("protocol", "records", "log", "replica", "server", "server/handlers")  # that may have some
+
+
+class _SourceFinder:
+    """Finds the sources of modules beside which there is a compiled form, which Python would prefer."""
+
+    def __init__(self, sources: dict[str, Path]) -> None:
+        self._sources = sources
+
+    def find_spec(
+        self, name: str, _path: object = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        source = self._sources.get(name)
+        if source is None:
+            return None
+        from importlib.util import spec_from_file_location
+
+        return spec_from_file_location(name, source)
+
+
+def sources() -> dict[str, Path]:
+    """The modules that have a compiled form, by name."""
+    found = {}
+    for room in _ROOMS:
+        for declared in sorted((_PACKAGE / room).glob("*.pxd")):
+            source = declared.with_suffix(".py")
+            if source.exists():
+                found[".".join(("ottla", *room.split("/"), source.stem))] = source
+    return found
+
+
+def are_usable() -> bool:
+    """Whether all of them were compiled, and of what their sources are now."""
+    in_checkout = (_PACKAGE.parent.parent / "setup.py").exists()  # elsewhere times of files say nothing
+    for source in sources().values():
+        compiled = source.with_suffix(EXTENSION_SUFFIXES[0])
+        if not compiled.exists():
+            return False
+        if in_checkout:
+            newest = max(source.stat().st_mtime, source.with_suffix(".pxd").stat().st_mtime)
+            if compiled.stat().st_mtime < newest:
+                return False
+    return True
+
+
+def choose() -> None:
+    """Called once, before any of them is imported."""
+    choice = os.environ.get("OTTLA_KERNEL", "")
+    if choice == "python" or not are_usable():
+        if choice == "compiled":
+            raise ImportError(
+                "OTTLA_KERNEL=compiled, but not all modules are compiled: install the package anew"
+            )
+        sys.meta_path.insert(0, _SourceFinder(sources()))
+
+
+def are_compiled() -> bool:
+    return not any(isinstance(finder, _SourceFinder) for finder in sys.meta_path)

@@ -1,0 +1,21 @@
+cdef class FrameCutter:
+    cdef public Py_ssize_t frame_bytes_max
+    cdef public bytes _data
+    cdef public Py_ssize_t _position
+    cdef Py_ssize_t _length
+    cdef bytearray _buffer
+    cdef Py_ssize_t _filled
+    cdef object _view
+
+    cpdef bint is_one_frame(self, bytes data) except -1
+    cpdef list feed(self, bytes data, Py_ssize_t count_max=*)
+    cpdef list cut(self, Py_ssize_t count_max=*)
+    cpdef object wanted(self)
+    cpdef list received(self, Py_ssize_t count)
+    cdef bytes _fill(self, bytes data, list frames)
+    cdef void _begin_buffer(self, Py_ssize_t length, object start) except *
+    cdef void _release_view(self) except *
+    cdef void _refuse(self, Py_ssize_t length, bytes start) except *
+
+
+cdef void _grow(bytearray buffer, Py_ssize_t size) except *
