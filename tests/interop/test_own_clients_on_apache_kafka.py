@@ -14,6 +14,7 @@ from interop.apache_kafka import apache_kafka
 SUITES = (
     "admin",
     "admin_groups",
+    "aio",
     "producer",
     "consumer",
     "partitioners",

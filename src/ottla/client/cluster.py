@@ -7,7 +7,7 @@ network until an answer is there. The owner holds the lock, as for `network`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ottla.client.addresses import Address, parse_bootstrap
 from ottla.client.backoff import Backoff
@@ -37,6 +37,8 @@ _TURN_MS_MAX = 1_000
 
 
 class Cluster:
+    network_type: ClassVar[type[Network]] = Network
+
     def __init__(
         self,
         bootstrap: str | Iterable[str],
@@ -47,7 +49,7 @@ class Cluster:
     ) -> None:
         self.clock = clock or SystemClock()
         self.bootstrap = parse_bootstrap(bootstrap)
-        self.network = Network(settings, self.clock, FRAME_BYTES_MAX)
+        self.network = self.network_type(settings, self.clock, FRAME_BYTES_MAX)
         self.backoff = Backoff.of(settings)
         self.metadata = Metadata(
             settings.integer("metadata.max.age.ms"), self.backoff, auto_create=auto_create

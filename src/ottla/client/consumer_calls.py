@@ -82,6 +82,7 @@ class ConsumerCalls:
         self._request_timeout_ms = loaded.integer("request.timeout.ms")
         self._poll_records_max = loaded.integer("max.poll.records")
         self._is_closed = False
+        self._is_closing = False  # a poll that is under way must end
         self._handing: deque[ConsumedRecord] = deque()  # polled by `one`, and not handed out yet
         self._columns: Columns | None = None  # those of the last poll_arrow
         self._group: Group | None = None
@@ -313,7 +314,8 @@ class ConsumerCalls:
     async def one(self, timeout: float = 0.0) -> ConsumedRecord | None:
         """The next record. Commits and positions know which records were handed out and which were not."""
         if not self._handing:
-            self._handing.extend(await self.poll(timeout))
+            polled = await self.poll(timeout)
+            self._handing.extend(polled)  # a rebalance within `poll` has put another deque there
         return self._handing.popleft() if self._handing else None
 
     async def poll(self, timeout: float = 0.0) -> list[ConsumedRecord]:
@@ -353,6 +355,8 @@ class ConsumerCalls:
         deadline_ms = self._cluster.now_ms() + round(timeout * 1000)
         waited = False
         while True:
+            if self._is_closing:
+                raise Closed("the consumer is being closed")
             if self._group is not None:
                 await self._group.turn(self._cluster.now_ms())
             await self._fetch(deadline_ms)

@@ -41,6 +41,7 @@ class Connection:
         self.socket: socket.socket | None = None
         self.candidates: list[tuple[int, tuple[object, ...]]] = []  # families and addresses still to try
         self.output: deque[memoryview] = deque()
+        self.is_resolving = False  # its name is being looked up
         self.events = 0  # what the selector watches
         self.heard = False  # whether any byte came
         self.problem = "no such host"  # why the last candidate failed
@@ -73,6 +74,8 @@ class Network:
         if connection is None:
             connection = self._open(route)
         chunks = connection.conversation.request(call)
+        if connection.is_resolving:
+            return
         if connection.socket is None:  # every address of it failed at once
             self._fail(route, connection, self._unreachable(connection))
         elif chunks:
@@ -179,18 +182,22 @@ class Network:
     # -- one connection ------------------------------------------------------------------------------------
 
     def _open(self, route: Route) -> Connection:
-        address = route[0]
         setup_deadline_ms = self.clock.monotonic_ms() + self._setup_timeout_ms
         conversation = Conversation(self._client_id, self._answer_bytes_max)
         connection = Connection(route, conversation, setup_deadline_ms)
         self._connections[route] = connection
+        self._resolve(route, connection)
+        return connection
+
+    def _resolve(self, route: Route, connection: Connection) -> None:
+        """Finds the addresses of a name, and begins with the first."""
+        host, port = route[0]
         try:
-            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError:  # also what has no address of its own to give
-            return connection
+            return
         connection.candidates = [(family, target) for family, _, _, _, target in found]
         self._try_next(route, connection)
-        return connection
 
     def _try_next(self, route: Route, connection: Connection) -> bool:
         """Begins to connect to the next candidate; false: there is none left, and no socket."""

@@ -15,11 +15,13 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 from ottla.client.accumulator import Headers, OnDelivery
+from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Topic
 from ottla.client.delivery import SendFuture
@@ -36,7 +38,7 @@ log = logging.getLogger(__name__)
 _living: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 
-class Producer(TransactionCalls):
+class Producer:
     def __init__(
         self,
         bootstrap: str | Sequence[str],
@@ -49,11 +51,11 @@ class Producer(TransactionCalls):
         self._core = ProducerCore(bootstrap, settings, _cluster)
         self._cluster = self._core.cluster
         self._intake = self._core.intake
-        self._transactions = self._core.transactions
         self._max_block_ms = self._core.max_block_ms
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # batches are done, or topics known
         self._loop = ProducerLoop(self._core, self._changed)
+        self._calls = TransactionCalls(self._core, self._changed, self._wait, self._flush)
         self._is_closed = False
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
@@ -177,7 +179,7 @@ class Producer(TransactionCalls):
             return
         try:
             if timeout != 0:
-                self._abort_before_closing(timeout)
+                run(self._calls.abort_before_closing(timeout))
                 self.flush(timeout)
         except TimedOut as error:
             log.warning("%s", error)  # and the futures of what is left tell
@@ -191,6 +193,32 @@ class Producer(TransactionCalls):
             self._cluster.network.wake()
             self._thread.join()  # what was not delivered has failed then
             self._intake.close()
+
+    # -- transactions --------------------------------------------------------------------------------------
+
+    init_transactions = blocking(TransactionCalls.init_transactions)
+    begin_transaction = blocking(TransactionCalls.begin_transaction)
+    send_offsets_to_transaction = blocking(TransactionCalls.send_offsets_to_transaction)
+    commit_transaction = blocking(TransactionCalls.commit_transaction)
+    abort_transaction = blocking(TransactionCalls.abort_transaction)
+    detach_transaction = blocking(TransactionCalls.detach_transaction)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commits when the block ends, aborts when it raises."""
+        self.begin_transaction()
+        try:
+            yield
+            self.commit_transaction()
+        except BaseException as error:
+            run(self._calls.abort_after(error))
+            raise
+
+    async def _wait(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        return self._changed.wait_for(condition, timeout)
+
+    async def _flush(self, timeout: float | None) -> None:
+        self.flush(timeout)
 
     # -- the thread ----------------------------------------------------------------------------------------
 

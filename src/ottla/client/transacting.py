@@ -1,4 +1,4 @@
-"""What a producer's callers do with transactions: waits in their threads for what `transactions` decides.
+"""What a producer's callers do with transactions: waits for what `transactions` decides.
 
 producer = Producer("localhost:9092", transactional_id="billing-1")
 producer.init_transactions()
@@ -9,44 +9,53 @@ with producer.transaction():
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 
 from ottla.client.admin_values import CommittedOffset, GroupMetadata, OpenTransaction
-from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, Misused, TimedOut
+from ottla.client.producer_core import ProducerCore
+from ottla.client.producing import Changed
 from ottla.client.transactions import Operation, State, Transactions
 from ottla.model.topics import TopicPartition
 
 _CLOSING_MS_MAX = 30_000  # what a producer that is closed may take to abort its open transaction
 
 
+Wait = Callable[[Callable[[], bool], float | None], Awaitable[bool]]
+"""Waits with the producer's lock held until a condition is true, at most so many seconds."""
+
+
 class TransactionCalls:
-    """The part of `Producer` that speaks of transactions."""
+    """The part of a producer that speaks of transactions; its shells are `producer` and `aio`."""
 
-    _changed: threading.Condition
-    _cluster: Cluster
-    _transactions: Transactions | None
-    _max_block_ms: int
+    def __init__(
+        self,
+        core: ProducerCore,
+        changed: Changed,
+        wait: Wait,
+        flush: Callable[[float | None], Awaitable[None]],
+    ) -> None:
+        self._changed = changed
+        self._cluster = core.cluster
+        self._transactions = core.transactions
+        self._max_block_ms = core.max_block_ms
+        self._wait = wait
+        self._flush = flush
 
-    def flush(self, timeout: float | None = None) -> None:
-        raise NotImplementedError
-
-    def init_transactions(self) -> None:
+    async def init_transactions(self) -> None:
         """Takes the place of any producer with this transactional.id, and ends what it has left open.
 
         Once, before the first transaction. Raises TimedOut after max.block.ms; called again it goes on.
         """
         with self._changed:
             operation = self._needed().initialize()
-            self._await(operation, "init_transactions()")
+            await self._await(operation, "init_transactions()")
 
-    def begin_transaction(self) -> None:
+    async def begin_transaction(self) -> None:
         with self._changed:
             self._needed().begin()
 
-    def send_offsets_to_transaction(
+    async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, int | CommittedOffset], group: GroupMetadata
     ) -> None:
         """Commits a consumer's offsets together with the transaction, or not at all.
@@ -64,12 +73,12 @@ class TransactionCalls:
                 return
             operation = transactions.add_offsets(group, commits)
             try:
-                self._await(operation, "send_offsets_to_transaction()")
+                await self._await(operation, "send_offsets_to_transaction()")
             except TimedOut as error:
                 transactions.batch_failed(error)  # nobody knows whether they are part of it
                 raise
 
-    def commit_transaction(self) -> None:
+    async def commit_transaction(self) -> None:
         """Delivers what is left and commits; when this returns, that is decided for good.
 
         Raises TransactionFailed where it can only be aborted, ProducerFenced where another has taken over.
@@ -77,26 +86,15 @@ class TransactionCalls:
         """
         with self._changed:
             operation = self._needed().commit()
-            self._await(operation, "commit_transaction()")
+            await self._await(operation, "commit_transaction()")
 
-    def abort_transaction(self) -> None:
+    async def abort_transaction(self) -> None:
         """Nobody will see anything of the transaction. Records that were not sent yet fail."""
         with self._changed:
             operation = self._needed().abort()
-            self._await(operation, "abort_transaction()")
+            await self._await(operation, "abort_transaction()")
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commits when the block ends, aborts when it raises."""
-        self.begin_transaction()
-        try:
-            yield
-            self.commit_transaction()
-        except BaseException as error:
-            self._abort_after(error)
-            raise
-
-    def detach_transaction(self) -> OpenTransaction:
+    async def detach_transaction(self) -> OpenTransaction:
         """Delivers everything and leaves the transaction open, for `Admin.end_transactions` to end.
 
         After this the producer can only be closed, which does not abort it. Whoever calls init_transactions
@@ -104,7 +102,7 @@ class TransactionCalls:
         """
         with self._changed:
             self._needed().check_open()
-        self.flush(self._max_block_ms / 1000)
+        await self._flush(self._max_block_ms / 1000)
         with self._changed:
             return self._needed().detach()
 
@@ -113,26 +111,26 @@ class TransactionCalls:
             raise Misused("this producer has no transactions", "give it a transactional.id")
         return self._transactions
 
-    def _await(self, operation: Operation, what: str, block_ms: int | None = None) -> None:
+    async def _await(self, operation: Operation, what: str, block_ms: int | None = None) -> None:
         """With the lock held."""
         timeout_ms = self._max_block_ms if block_ms is None else block_ms
         self._cluster.network.wake()
-        if not self._changed.wait_for(lambda: operation.is_done, timeout_ms / 1000):
+        if not await self._wait(lambda: operation.is_done, timeout_ms / 1000):
             raise self._cluster.timed_out(what)
         if operation.error is not None:
             raise operation.error
 
-    def _abort_after(self, error: BaseException) -> None:
+    async def abort_after(self, error: BaseException) -> None:
         """As far as there is something to abort; the error that led here stays the one that is told."""
         with self._changed:
             if self._transactions is None or not self._transactions.may_be_ended:
                 return
         try:
-            self.abort_transaction()
+            await self.abort_transaction()
         except ClientError as problem:
             error.add_note(f"and the transaction could not be aborted: {problem}")
 
-    def _abort_before_closing(self, timeout: float | None) -> None:
+    async def abort_before_closing(self, timeout: float | None) -> None:
         """A transaction that its producer leaves open would hold up readers until it times out."""
         with self._changed:
             transactions = self._transactions
@@ -140,4 +138,4 @@ class TransactionCalls:
                 return
             block_ms = _CLOSING_MS_MAX if timeout is None else min(round(timeout * 1000), _CLOSING_MS_MAX)
             if transactions.may_be_ended:
-                self._await(transactions.abort(), "aborting the open transaction", block_ms)
+                await self._await(transactions.abort(), "aborting the open transaction", block_ms)
