@@ -23,6 +23,8 @@ class SickFiles(SystemFiles):
         self.held_paths = "*"
         self.reads_held = threading.Event()  # reads of logs in worker threads wait while it is cleared
         self.reads_held.set()
+        self.directories_held = threading.Event()  # making and renaming one waits while it is cleared
+        self.directories_held.set()
         self.bytes_read: dict[str, int] = {}  # by path
 
     def check(self, operation: str, path: str) -> None:
@@ -44,10 +46,13 @@ class SickFiles(SystemFiles):
         return ours
 
     def make_directory(self, path: str) -> None:
+        self.directories_held.wait(20)
         self.check("make_directory", path)
         super().make_directory(path)
 
     def rename(self, source: str, target: str) -> None:
+        if os.path.isdir(source):
+            self.directories_held.wait(20)
         self.check("rename", source)
         super().rename(source, target)
 

@@ -178,6 +178,14 @@ def test_a_full_disk_refuses_the_write_and_takes_the_next(tmp_path: Path) -> Non
         assert values_from(client, topic) == [b"before", b"after"]
 
 
+def retry_unmade(running: InProcessBroker) -> None:
+    """Returns when that has been tried."""
+    settled = threading.Event()
+    running.on_owner(running.broker._hosting.retry_unmade)
+    running.on_owner(lambda: running.broker._hosting.when_hosted(settled.set))
+    assert settled.wait(30)
+
+
 @pytest.mark.parametrize("operation", ["make_directory", "create"])
 def test_a_partition_whose_files_cannot_be_made_does_not_end_the_broker(
     tmp_path: Path, operation: str
@@ -192,10 +200,10 @@ def test_a_partition_whose_files_cannot_be_made_does_not_end_the_broker(
         assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert "its files cannot be made" in (refused.error_message or "")
         append(client, other, b"v")
-        running.on_owner(running.broker._hosting.retry_unmade)
+        retry_unmade(running)
         assert running.metric("partitions.offline") == 1
         disk.failing.clear()
-        running.on_owner(running.broker._hosting.retry_unmade)
+        retry_unmade(running)
         append(client, "unlucky", b"v", partition=1)
         assert running.metric("partitions.offline") == 0
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:

@@ -1,6 +1,7 @@
 """The controller: every change of the cluster's metadata goes through here, one way.
 
-Decide from the image, submit one multi, wait until it is durable, apply to the image, announce, answer. A
+Decide from the image, submit one multi, wait until it is durable, apply to the image, announce, answer (new
+partitions: when they can be used). A
 plan that another change overtook (a version or a name no longer fits) is decided anew, from the image as it
 is then. Runs on the thread that owns the broker's state; never waits.
 
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import TypeVar
 
-from ottla.controller.changes import BrokerConfigChanged, Change, Plan
+from ottla.controller.changes import BrokerConfigChanged, Change, PartitionsAdded, Plan, TopicCreated
 from ottla.controller.cluster import ClusterImage, TopicImage, unify
 from ottla.controller.configs import (
     BrokerConfigPlan,
@@ -85,6 +86,8 @@ class Controller:
         self.config = config  # what holds now, with the dynamic settings in the image
         self.broker_id = broker_id
         self.on_change: list[Callable[[Change], None]] = []
+        # Calls back when the partitions of what was announced can be used; new ones are answered then.
+        self.when_hosted: Callable[[Callable[[], None]], None] = lambda done: done()
         self._coordination = coordination
         self._clock = clock
         self._random = random or Random()
@@ -318,8 +321,11 @@ class Controller:
 
         def answered(result: Result) -> None:
             if result.ok:
-                self._apply(plan, result.steps[len(fence) :])
-                done(plan)
+                change = self._apply(plan, result.steps[len(fence) :])
+                if isinstance(change, TopicCreated | PartitionsAdded):
+                    self.when_hosted(lambda: done(plan))
+                else:
+                    done(plan)
             elif result.code is Code.SYSTEM_ERROR:
                 done(Refused(ErrorCode.KAFKA_STORAGE_ERROR, _NO_ROOM))
             elif fence and result.failed_step == 0:
@@ -343,7 +349,7 @@ class Controller:
             "partitions for a topic",
         )
 
-    def _apply(self, plan: Plan, answers: Sequence[StepResult]) -> None:
+    def _apply(self, plan: Plan, answers: Sequence[StepResult]) -> Change | None:
         change = plan.apply(self.image, answers)
         if isinstance(plan, TopicConfigPlan | BrokerConfigPlan):
             self._keep_notice(answers)
@@ -352,6 +358,7 @@ class Controller:
         if change is not None:
             for listener in self.on_change:
                 listener(change)
+        return change
 
     def _take_dynamic_config(self) -> None:
         default, own = self.image.broker_configs(None), self.image.broker_configs(self.broker_id)

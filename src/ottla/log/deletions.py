@@ -7,7 +7,8 @@ Removing large files takes the filesystem a while: the due paths are handed out,
 from __future__ import annotations
 
 import contextlib
-from collections import deque
+import os
+from collections.abc import Sequence
 
 from ottla.log.files import Files
 
@@ -33,27 +34,48 @@ class Removal:
                     self._files.remove_tree(path)
 
 
+class Renaming:
+    """Directories that go out of sight. `run` may be taken to a worker thread."""
+
+    __slots__ = ("_files", "_renames", "problems", "renamed")
+
+    def __init__(self, files: Files, renames: Sequence[tuple[str, str, int]]) -> None:
+        self._files = files
+        self._renames = renames  # (from, to, how long it is kept in ms)
+        self.renamed: list[tuple[str, int]] = []  # (under its new name, how long it is kept in ms)
+        self.problems: list[tuple[str, OSError]] = []  # what stays under its old name, and why
+
+    def run(self) -> None:
+        for source, target, delay_ms in self._renames:
+            try:
+                self._files.rename(source, target)
+            except OSError as error:
+                self.problems.append((source, error))
+            else:
+                self.renamed.append((target, delay_ms))
+
+
 class Deletions:
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._due: deque[tuple[int, list[str]]] = deque()  # delays differ by topic, so not strictly sorted
+        # By the directory that they are in, as (when, what). Delays differ by topic: in no order of time.
+        self._due: dict[str, list[tuple[int, list[str]]]] = {}
 
     def schedule(self, paths: list[str], due_ms: int) -> None:
+        """All of them in one directory."""
         if paths:
-            self._due.append((due_ms, paths))
+            self._due.setdefault(os.path.dirname(paths[0]), []).append((due_ms, paths))
 
     def take_due(self, now_ms: int) -> Removal | None:
-        due = [entry for entry in self._due if entry[0] <= now_ms]
-        if not due:
-            return None
-        self._due = deque(entry for entry in self._due if entry[0] > now_ms)
-        return Removal(self._files, [path for _, paths in due for path in paths])
+        due: list[str] = []
+        later: dict[str, list[tuple[int, list[str]]]] = {}
+        for directory, entries in self._due.items():
+            due += [path for due_ms, paths in entries if due_ms <= now_ms for path in paths]
+            if kept := [entry for entry in entries if entry[0] > now_ms]:
+                later[directory] = kept
+        self._due = later
+        return Removal(self._files, due) if due else None
 
     def forget_below(self, directory: str) -> None:
         """The directory itself goes: what waits inside goes with it."""
-        prefix = directory.rstrip("/") + "/"
-        self._due = deque(
-            (due_ms, kept)
-            for due_ms, paths in self._due
-            if (kept := [path for path in paths if not path.startswith(prefix)])
-        )
+        self._due.pop(directory.rstrip("/"), None)

@@ -47,7 +47,9 @@ class LogDirectories:
 
     def by_emptiness(self) -> list[LogDirectory]:
         """Where a new partition goes: the one with the fewest first, one on a full disk last."""
-        return sorted(self._working, key=lambda directory: (directory.ballast.is_spent, len(directory.logs)))
+        return sorted(
+            self._working, key=lambda directory: (directory.ballast.is_spent, directory.partition_count)
+        )
 
     def fail(self, directory: LogDirectory, error: BaseException) -> None:
         """It is not touched any more."""

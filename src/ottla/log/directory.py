@@ -7,20 +7,20 @@ opened is set aside in `failed`; the others serve.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ottla.log import checkpoints, file_names
 from ottla.log.ballast import BALLAST_BYTES, Ballast
 from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites, Write
-from ottla.log.deletions import Deletions, Removal
+from ottla.log.creation import Creation, NewLog
+from ottla.log.deletions import Deletions, Removal, Renaming
 from ottla.log.directory_properties import claim_directory
 from ottla.log.files import Files, Lock
 from ottla.log.flusher import Flusher
-from ottla.log.loading import Hints, create_log, open_log
+from ottla.log.loading import Hints, new_log, open_log
 from ottla.log.log_state import Storage
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
 from ottla.log.partition_log import PartitionLog
@@ -57,6 +57,8 @@ class LogDirectory:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.topic_ids: dict[TopicPartition, TopicId] = {}  # of the logs, from partition.metadata
         self.failed: dict[TopicPartition, Exception] = {}  # logs that could not be opened, or failed later
+        self.coming: set[TopicPartition] = set()  # whose files are being made
+        self._purges: list[CheckpointWrites] = []  # of what deleted topics left, to be done before a creation
         self._files = files
         files.make_directories(self.path)
         self._lock: Lock = files.lock(self._file(LOCK))
@@ -167,64 +169,102 @@ class LogDirectory:
 
     # -- partitions come and go ----------------------------------------------------------------------------
 
-    def create(
-        self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig, now_ms: int
-    ) -> PartitionLog:
-        """A new, empty log; its names are durable after its first sync round.
+    @property
+    def partition_count(self) -> int:
+        """Those on their way included."""
+        return len(self.logs) + len(self.coming)
+
+    def begin_creation(self, new_logs: Sequence[NewLog]) -> Creation:
+        """What a worker has to do for new, empty logs; `finish_creation` takes them over.
 
         A log without a topic id, which a crash right after its creation can leave, becomes the topic's.
         """
-        if partition in self.logs and partition not in self.topic_ids:
-            self._adopt(partition, topic_id)
-            return self.logs[partition]
-        if partition in self._recovery_points or partition in self._log_starts:
-            # Left from a deleted topic of that name; a crash must not measure the new log by it.
-            self.begin_checkpoint().run()
-        if self.cleaned_offsets.pop(partition, None) is not None:
-            self._checkpoints.begin([self._encoded_cleaned_offsets()]).run()
-        self.ballast.check()
-        directory = self._file(str(partition))
-        if self._files.exists(directory):
-            self._files.remove_tree(directory)  # what a creation that failed has left
-        self._files.make_directory(directory)
-        try:
-            metadata = self._storage.pool.existing(os.path.join(directory, checkpoints.PARTITION_METADATA))
-            self._files.write_new(metadata.path, checkpoints.encode_partition_metadata(topic_id)).close()
-            log = create_log(self._storage, directory, partition, config, metadata, now_ms)
-        except OSError as error:
-            self.ballast.note(error)
-            with contextlib.suppress(OSError):
-                self._files.remove_tree(directory)
-            raise
-        self.logs[partition] = log
-        self.topic_ids[partition] = topic_id
-        return log
+        for new in new_logs:
+            new.has_log = new.partition in self.logs and new.partition not in self.topic_ids
+            try:
+                if not new.has_log:
+                    self.ballast.check()
+            except OSError as error:
+                new.problem = error
+        self.coming.update(new.partition for new in new_logs)
+        before = self._checkpoints_before([new.partition for new in new_logs if new.problem is None])
+        return Creation(self._files, self.path, new_logs, before)
 
-    def _adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
-        path = os.path.join(self._file(str(partition)), checkpoints.PARTITION_METADATA)
-        self._files.write_atomically(path, checkpoints.encode_partition_metadata(topic_id))
-        self.topic_ids[partition] = topic_id
+    def _checkpoints_before(self, partitions: Sequence[TopicPartition]) -> Sequence[CheckpointWrites]:
+        """Where deleted topics of the same names have left offsets, they go first: a crash must not measure
+        the new logs by them.
+        """
+        if any(each in self._recovery_points or each in self._log_starts for each in partitions):
+            self._purges.append(self.begin_checkpoint())
+        cleaned = self.cleaned_offsets.keys() & partitions
+        for partition in cleaned:
+            del self.cleaned_offsets[partition]
+        if cleaned:
+            self._purges.append(self._checkpoints.begin([self._encoded_cleaned_offsets()]))
+        self._purges = [purge for purge in self._purges if not purge.is_done]  # a failed one is tried again
+        return tuple(self._purges)
+
+    def finish_creation(self, creation: Creation, now_ms: int) -> None:
+        """Those whose files were made are in `logs`; their names are durable after their first round."""
+        for error in creation.failures:
+            self.ballast.note(error)
+        for new in creation.new_logs:
+            self.coming.discard(new.partition)
+            if new.problem is not None:
+                continue
+            if not new.has_log:
+                directory = self._file(str(new.partition))
+                self.logs[new.partition] = new_log(
+                    self._storage, directory, new.partition, new.config, now_ms
+                )
+            self.topic_ids[new.partition] = new.topic_id
+
+    def create(
+        self, partition: TopicPartition, topic_id: TopicId, config: TopicConfig, now_ms: int
+    ) -> PartitionLog:
+        """The same for one log, all of it here and now."""
+        new = NewLog(partition, topic_id, config)
+        creation = self.begin_creation([new])
+        creation.run()
+        self.finish_creation(creation, now_ms)
+        if new.problem is not None:
+            raise new.problem
+        return self.logs[partition]
 
     def set_aside(self, partition: TopicPartition, error: Exception) -> None:
         """The log is not to be trusted any more: it is not touched again, and a person must look at it."""
         self.logs.pop(partition).close()
         self.failed[partition] = error
 
-    def delete(self, partition: TopicPartition, now_ms: int, delay_ms: int) -> None:
-        """Rename the partition's directory out of sight now and remove it later.
+    def begin_deletion(self, partitions: Mapping[TopicPartition, int]) -> Renaming:
+        """Of partitions, with how long their files are kept (ms): a worker renames their directories.
 
-        Should a power cut bring the old name back, its topic id tells that it is nobody's.
+        Should a power cut bring an old name back, its topic id tells that it is nobody's.
         """
-        log = self.logs.pop(partition, None)
-        self.failed.pop(partition, None)
-        self.topic_ids.pop(partition, None)
-        if log is not None:
-            log.close()
-        directory = self._file(str(partition))
-        renamed = self._file(file_names.delete_directory_name(partition))
-        self._files.rename(directory, renamed)
-        self._deletions.forget_below(directory)
-        self._deletions.schedule([renamed], now_ms + delay_ms)
+        renames = []
+        for partition, delay_ms in partitions.items():
+            log = self.logs.pop(partition, None)
+            self.failed.pop(partition, None)
+            self.topic_ids.pop(partition, None)
+            if log is not None:
+                log.close()
+            directory = self._file(str(partition))
+            self._deletions.forget_below(directory)
+            renames.append((directory, self._file(file_names.delete_directory_name(partition)), delay_ms))
+        return Renaming(self._files, renames)
+
+    def finish_deletion(self, renaming: Renaming, now_ms: int) -> None:
+        """What was renamed is removed when its time has come; what was not, the next start finds."""
+        for path, delay_ms in renaming.renamed:
+            self._deletions.schedule([path], now_ms + delay_ms)
+        for path, error in renaming.problems:
+            _log.error("%s is not needed any more but cannot be removed, do it by hand: %s", path, error)
+
+    def delete(self, partition: TopicPartition, now_ms: int, delay_ms: int) -> None:
+        """The same for one partition, all of it here and now."""
+        renaming = self.begin_deletion({partition: delay_ms})
+        renaming.run()
+        self.finish_deletion(renaming, now_ms)
 
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""

@@ -13,13 +13,13 @@ from ottla.log.epoch_file import EpochFile
 from ottla.log.interrupted_swaps import settle_interrupted_swaps
 from ottla.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from ottla.log.log_state import LogState, Storage
-from ottla.log.open_files import OpenFiles, PooledFile
+from ottla.log.open_files import OpenFiles
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_replay import rebuild_producers
 from ottla.log.producer_snapshots import ProducerSnapshots
 from ottla.log.producer_state import ProducerStates
 from ottla.log.recovery import recover_segments
-from ottla.log.segment import Segment, create_segment, load_segment, rename_deleted
+from ottla.log.segment import Segment, create_segment, load_segment, new_segment, rename_deleted
 from ottla.log.segment_checkpoint import NOTHING_LISTED, ListedSegments, find_losses
 from ottla.log.segment_list import SegmentList
 from ottla.log.unsynced import Unsynced
@@ -155,18 +155,13 @@ def _add_all(
     unsynced.add_names(directory)
 
 
-def create_log(
-    storage: Storage,
-    directory: str,
-    topic_partition: TopicPartition,
-    config: TopicConfig,
-    metadata: PooledFile,
-    now_ms: int,
+def new_log(
+    storage: Storage, directory: str, topic_partition: TopicPartition, config: TopicConfig, now_ms: int
 ) -> PartitionLog:
-    """A new, empty log in an existing directory; its first round also syncs `metadata`."""
-    segment = create_segment(storage.pool, directory, 0, config.segment_bytes if config.preallocate else 0)
+    """An empty log whose files were just made; its first round also syncs their names."""
+    segment = new_segment(storage.pool, directory)
     segment.begin_life(now_ms, config)
-    unsynced = Unsynced(files=[metadata])
+    unsynced = Unsynced(files=[storage.pool.existing(os.path.join(directory, PARTITION_METADATA))])
     unsynced.add_names(directory)
     epochs = LeaderEpochs()
     state = LogState(

@@ -353,6 +353,21 @@ def create_segment(
     return Segment(log, 0, OffsetIndex(offset_index, 0), TimeIndex(time_index, 0), txn_index, base_offset)
 
 
+def new_segment(pool: OpenFiles, directory: str) -> Segment:
+    """The first segment of a log, whose empty files are there."""
+    log, offset_index, time_index, txn_index = (
+        os.path.join(directory, file_names.offset_name(0, suffix)) for suffix in file_names.SEGMENT_SUFFIXES
+    )
+    return Segment(
+        pool.existing(log),
+        0,
+        OffsetIndex(pool.existing(offset_index), 0),
+        TimeIndex(pool.existing(time_index), 0),
+        TransactionIndex(pool, txn_index),
+        0,
+    )
+
+
 def load_segment(pool: OpenFiles, directory: str, base_offset: int, *, stage: str = "") -> Segment:
     """An existing segment as its files are, trusted; a missing index counts as an empty one."""
     stem = os.path.join(directory, file_names.offset_name(base_offset, ""))

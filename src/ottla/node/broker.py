@@ -143,7 +143,13 @@ class Broker:
             self._fail_directory,
         )
         self._hosting = Hosting(
-            self._controller, self.partitions, self._directories, self._rounds, self._parking, self.clock
+            self._controller,
+            self.partitions,
+            self._directories,
+            self._rounds.flusher,
+            self._parking,
+            self.clock,
+            self._threads.file_maker,
         )
         self._reactor.file_failed = self._hosting.file_failed
         self._open_directories()
@@ -153,6 +159,7 @@ class Broker:
         self._cleaning = self._make_cleaning()
         self.health.add("cleaner", self._cleaning.problem)
         self._controller.on_change += [self._hosting.follow, self._cleaning.follow]
+        self._controller.when_hosted = self._hosting.when_hosted
 
     def _serve(self) -> None:
         """Ports are opened first and registered then: clients are told ports that are really open."""
@@ -171,7 +178,7 @@ class Broker:
             self._parking.settle,
             groups.topic.flush,
             transactions.topic.flush,
-            self._hosting.delete_doomed,
+            self._hosting.make_and_remove_files,
             self._rounds.start,
             self._parking.settle,
             groups.topic.wake_if_dirty,

@@ -1,13 +1,15 @@
 """The partitions this broker holds, kept in step with the cluster: logs are made, reconfigured and deleted.
 
-Follows the controller's changes after they are durable. A partition whose files cannot be read, written or
-made goes offline, and so do all partitions of a directory that fails; the others serve.
+Follows the controller's changes after they are durable; what that takes of files is `partition_files`'. A
+partition whose files cannot be read, written or made goes offline, and so do all partitions of a directory
+that fails; the others serve.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 
 from ottla.controller.changes import (
     BrokerConfigChanged,
@@ -22,17 +24,19 @@ from ottla.controller.cluster import TopicImage
 from ottla.controller.controller import Controller
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
+from ottla.log.flusher import Flusher
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
 from ottla.model.config_types import LONG_MAX
 from ottla.model.configs import BrokerConfig, TopicConfig, stored_topic_config
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
-from ottla.node.sync_rounds import SyncRounds
+from ottla.node.partition_files import Making, PartitionFiles, Removing
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import OfflinePartition, Partitions
 from ottla.server.parking import Parking, ParkingKey
+from ottla.server.warming import Offload
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +47,10 @@ class Hosting:
         controller: Controller,
         partitions: Partitions,
         directories: LogDirectories,
-        rounds: SyncRounds,
+        flusher: Flusher,
         parking: Parking,
         clock: Clock,
+        file_worker: Offload,
     ) -> None:
         self.ends_moved = 0  # counts appends and new log starts, for who writes checkpoints
         self.starts_moved = 0
@@ -53,11 +58,11 @@ class Hosting:
         self._controller = controller
         self._partitions = partitions
         self._directories = directories
-        self._rounds = rounds
-        self._flusher = rounds.flusher
+        self._flusher = flusher
         self._parking = parking
         self._clock = clock
-        self._doomed: list[PartitionLog] = []  # of deleted topics; their files go when no sync uses them
+        self._files = PartitionFiles(self, directories, flusher, clock, file_worker)
+        self.make_and_remove_files = self._files.go_on  # in every turn
 
     # -- following the cluster -------------------------------------------------------------------------------
 
@@ -65,19 +70,28 @@ class Hosting:
         """At start: every partition of ours gets its log; logs that belong to no topic any more go."""
         image = self._controller.image
         for directory in self._directories:
-            for place, topic_id in list(directory.topic_ids.items()):
+            for place, topic_id in directory.topic_ids.items():
                 if topic_id not in image.topics_by_id:
                     log.info("%s is left from a deleted topic and is removed", place)
-                    self._delete_log(directory, place)
-        for topic in list(image.topics.values()):
-            self._host(topic, 0, is_new=False)
+                    self._files.remove(Removing(directory, place, directory.logs.get(place)))
+        for topic in image.topics.values():
+            for index in self._own(topic, 0):
+                making = Making(topic, index)
+                if (found := self._find_log(making)) is not None:
+                    self.made(making, found)
+                elif self._directories.failed:
+                    failed = ", ".join(self._directories.failed)
+                    self._set_offline_for(making, f"its files may be in a directory that failed ({failed})")
+                else:
+                    self._make(making)
+        self._files.finish_now()
 
     def follow(self, change: Change) -> None:
         match change:
             case TopicCreated(topic):
-                self._host(topic, 0, is_new=True)
+                self._host(topic, 0)
             case PartitionsAdded(topic, first_partition):
-                self._host(topic, first_partition, is_new=True)
+                self._host(topic, first_partition)
             case TopicDeleted(topic):
                 self._drop(topic)
             case TopicConfigChanged(topic):
@@ -93,49 +107,61 @@ class Hosting:
             case _:
                 pass
 
-    def _host(self, topic: TopicImage, first: int, *, is_new: bool) -> None:
-        config = self.config_of(topic.name)
-        for index in range(first, len(topic.partitions)):
-            if self._controller.broker_id in topic.partitions[index].replicas:
-                self._host_one(topic, index, config, is_new)
+    def when_hosted(self, done: Callable[[], None]) -> None:
+        """Calls `done` when the partitions of all changes so far can be used, or are known to be offline."""
+        self._files.when_settled(done)
 
-    def _host_one(self, topic: TopicImage, index: int, config: TopicConfig, is_new: bool) -> None:
-        place = TopicPartition(topic.name, index)
-        try:
-            partition_log = self._find_log(place, topic)
-            if partition_log is None:
-                problem = self._whereabouts(place, is_new)
-                if problem is not None:
-                    self._set_offline(OfflinePartition(topic.name, topic.id, index, problem))
-                    return
-                partition_log = self._create_log(place, topic, config)
-        except OSError as error:
-            reason = f"its files cannot be made: {error}"
-            self._set_offline(OfflinePartition(topic.name, topic.id, index, reason, is_unmade=True))
-            return
+    def _host(self, topic: TopicImage, first: int) -> None:
+        for index in self._own(topic, first):
+            self._partitions.expect(topic.name, index)
+            self._make(Making(topic, index))
+
+    def _own(self, topic: TopicImage, first: int) -> list[int]:
+        own_id = self._controller.broker_id
+        return [
+            index
+            for index in range(first, len(topic.partitions))
+            if own_id in topic.partitions[index].replicas
+        ]
+
+    def _make(self, making: Making) -> None:
+        for directory in self._directories:
+            if making.place in directory.failed:  # a person must look, and nothing replaces it
+                self._set_offline_for(making, str(directory.failed[making.place]))
+                return
+        self._files.make(making)
+
+    def is_wanted(self, making: Making) -> bool:
+        known = self._controller.image.topics.get(making.topic.name)
+        return known is not None and known.id == making.topic.id
+
+    def made(self, making: Making, partition_log: PartitionLog) -> None:
+        topic, index = making.topic, making.index
         image = topic.partitions[index]
         partition = Partition(topic.name, topic.id, index, partition_log, image.leader_epoch, self._signalled)
         partition.in_sync_count = len(image.isr)
         partition.replica_count = len(image.replicas)
+        if self._partitions.is_offline(topic.name, index):
+            log.info("%s is online now", partition)
         self._partitions.add(partition)
 
-    def _whereabouts(self, place: TopicPartition, is_new: bool) -> str | None:
-        """Why nothing may be made for a partition that has no log here; None: it may."""
-        for directory in self._directories:
-            if place in directory.failed:
-                return str(directory.failed[place])  # a person must look, and nothing replaces it
-        if not is_new and self._directories.failed:
-            return f"its files may be in a directory that failed ({', '.join(self._directories.failed)})"
-        return None
+    def unmade(self, making: Making, problem: OSError) -> None:
+        reason = f"its files cannot be made: {problem}; that is tried again every second"
+        self._set_offline_for(making, reason, is_unmade=True)
+
+    def _set_offline_for(self, making: Making, reason: str, *, is_unmade: bool = False) -> None:
+        topic = making.topic
+        self._set_offline(OfflinePartition(topic.name, topic.id, making.index, reason, is_unmade))
 
     def retry_unmade(self) -> None:
         """Now and then: what could not be made, because the disk was full or sick, may be possible now."""
-        for offline in self._partitions.offline:
-            topic = self._controller.image.topics.get(offline.topic)
-            if offline.is_unmade and topic is not None and topic.id == offline.topic_id:
-                self._host_one(topic, offline.index, self.config_of(offline.topic), is_new=True)
-                if not self._partitions.is_offline(offline.topic, offline.index):
-                    log.info("%s is online now", offline)
+        has_room = any(not directory.ballast.is_spent for directory in self._directories)
+        if has_room and self._files.is_idle:
+            for offline in self._partitions.offline:
+                topic = self._controller.image.topics.get(offline.topic)
+                if offline.is_unmade and topic is not None and topic.id == offline.topic_id:
+                    self._make(Making(topic, offline.index))
+            self._files.go_on()
 
     @property
     def config(self) -> BrokerConfig:
@@ -165,66 +191,26 @@ class Hosting:
 
     # -- logs ------------------------------------------------------------------------------------------------
 
-    def _find_log(self, place: TopicPartition, topic: TopicImage) -> PartitionLog | None:
+    def _find_log(self, making: Making) -> PartitionLog | None:
         for directory in self._directories:
-            if place in directory.logs and directory.topic_ids.get(place) == topic.id:
-                return directory.logs[place]
+            if making.place in directory.logs and directory.topic_ids.get(making.place) == making.topic.id:
+                return directory.logs[making.place]
         return None
-
-    def _create_log(self, place: TopicPartition, topic: TopicImage, config: TopicConfig) -> PartitionLog:
-        now_ms = self._clock.wall_ms()
-        for directory in self._directories:
-            if place in directory.logs and place not in directory.topic_ids:
-                return directory.create(place, topic.id, config, now_ms)  # found without an id: it is ours
-            if place in directory.logs:
-                self._rounds.wait_for_logs()  # of the topic's earlier life, perhaps being synced right now
-                self._delete_log(directory, place)
-        problem: OSError | None = None
-        for directory in self._directories.by_emptiness():
-            try:
-                created = directory.create(place, topic.id, config, now_ms)
-            except OSError as error:
-                problem = problem or error
-                continue
-            self._flusher.mark_dirty(created)
-            return created
-        raise problem or OSError("no log directory is left")
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
+            self._partitions.forget(topic.name, index)
+            partition = self._partitions.remove(topic.id, index)
+            if partition is not None:
+                partition.gone()
+                self._parking.notify_gone(topic.id, index)
+                self._flusher.forget(partition.log)
             place = TopicPartition(topic.name, index)
             for directory in self._directories:
-                if place in directory.failed:
-                    self._rounds.wait_for_logs()
-                    self._delete_log(directory, place)
-            self._partitions.forget_offline(topic.name, index)
-            partition = self._partitions.remove(topic.id, index)
-            if partition is None:
-                continue
-            partition.gone()
-            self._parking.notify_gone(topic.id, index)
-            self._flusher.forget(partition.log)
-            self._doomed.append(partition.log)
-
-    def delete_doomed(self) -> None:
-        """In every turn: files of deleted topics go, unless a sync round may be using them; then after it."""
-        if not self._doomed or self._flusher.is_busy:
-            return
-        doomed, self._doomed = self._doomed, []
-        for each in doomed:
-            for directory in self._directories:
-                if directory.logs.get(each.topic_partition) is each:
-                    self._delete_log(directory, each.topic_partition)
-
-    def _delete_log(self, directory: LogDirectory, place: TopicPartition) -> None:
-        delay_ms = 0
-        if (deleted := directory.logs.get(place)) is not None:
-            delay_ms = deleted.config.file_delete_delay_ms
-            self._flusher.forget(deleted)
-        try:
-            directory.delete(place, self._clock.wall_ms(), delay_ms)
-        except OSError as error:
-            log.error("the files of %s cannot be removed, do it by hand: %s", place, error)
+                if partition is not None and directory.logs.get(place) is partition.log:
+                    self._files.remove(Removing(directory, place, partition.log))
+                elif place in directory.failed:
+                    self._files.remove(Removing(directory, place, None))
 
     # -- what happens in partitions --------------------------------------------------------------------------
 

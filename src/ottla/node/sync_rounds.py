@@ -8,7 +8,6 @@ log fails: nothing is known of that disk any more.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from ottla.log.flusher import Flusher, Round
@@ -38,17 +37,11 @@ class SyncRounds:
         self._fail = fail
         self._fail_directory = fail_directory  # by its path
         self.completed = 0  # rounds of the logs
-        self._logs_idle = threading.Event()  # set while no round of the logs is running
-        self._logs_idle.set()
         self._time = metrics.histogram("log.sync_round.time")
 
     @property
     def is_busy(self) -> bool:
         return self.flusher.is_busy or (self._coordination is not None and self._coordination.is_busy)
-
-    def wait_for_logs(self) -> None:
-        """Blocks until no worker touches a log's files: only for what can neither wait nor overtake it."""
-        self._logs_idle.wait()
 
     def start(self) -> None:
         """Begins what is due; called once in every turn."""
@@ -60,14 +53,7 @@ class SyncRounds:
             self._coordination.start()
 
     def _run(self, sync_round: Round) -> None:
-        self._logs_idle.clear()
         began_us = self._clock.monotonic_us()
-
-        def run() -> None:
-            try:
-                sync_round.run()
-            finally:
-                self._logs_idle.set()
 
         def finished(error: BaseException | None) -> None:
             if error is not None:
@@ -82,4 +68,4 @@ class SyncRounds:
             for path, failure in sync_round.failures.items():
                 self._fail_directory(path, failure)
 
-        self._log_worker(run, finished)
+        self._log_worker(sync_round.run, finished)

@@ -15,7 +15,8 @@ class Threads:
         self.coordination_syncer = Workers("coordination", 1, post)  # of the tree of znodes
         self.reader = Workers("read", _COLD_READERS, post)  # of what is not in the page cache
         self.scrubber = Workers("scrub", 1, post)
-        self._all = (self.syncer, self.coordination_syncer, self.reader, self.scrubber)
+        self.file_maker = Workers("files", 1, post)  # of partitions that come and go
+        self._all = (self.syncer, self.coordination_syncer, self.reader, self.scrubber, self.file_maker)
 
     def stop(self) -> None:
         """Waits for what is under way."""

@@ -1,4 +1,4 @@
-"""Who leads a partition, as clients are told: nobody, while the leader cannot use its files."""
+"""Who leads a partition, as clients are told: nobody, while the leader makes its files or cannot use them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def leadership(services: Services, topic: TopicImage, index: int, partition: Par
     leader = partition.leader
     if services.partitions.is_offline(topic.name, index):
         offline = (services.node_id,)
-        if leader == services.node_id:
-            leader = NO_LEADER
+    if leader == services.node_id and (offline or services.partitions.is_expected(topic.name, index)):
+        leader = NO_LEADER
     error = ErrorCode.NONE if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
     return Leadership(error, leader, offline)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from ottla.controller.changes import Change, PartitionsAdded, PartitionsChanged, TopicCreated, TopicDeleted
+from ottla.controller.changes import Change, PartitionsChanged, TopicDeleted
 from ottla.controller.cluster import TopicImage
 from ottla.controller.topics import TopicResult, TopicSpec
 from ottla.coordinator.state_log import StateMachine, partition_for
@@ -70,7 +70,7 @@ class StateTopic(Generic[M]):
 
     def ensure(self, done: Done) -> None:
         """Makes the topic when there is none; `done` when its partitions can be used."""
-        if self._image is not None:
+        if self._image is not None and not self._awaiting_topic:
             done(None)
             return
         self._awaiting_topic.append(done)
@@ -108,7 +108,9 @@ class StateTopic(Generic[M]):
         index = partition_for(key, len(image.partitions))
         found = self.partitions.get(index)
         if found is None or found.is_lost:
-            self._follow_leadership(image, index)  # it may have come online since
+            self._follow_leadership(image, index)
+            if self.services.partitions.is_expected(self.name, index):
+                raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             raise Refused(ErrorCode.NOT_COORDINATOR)
         if not found.is_loaded:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -124,15 +126,19 @@ class StateTopic(Generic[M]):
 
     def start(self) -> None:
         """Loads what is there. To be called once, when the partitions are hosted."""
+        self.services.partitions.on_add.append(self._added)
         image = self._image
         if image is not None:
             self._follow_all(image)
 
+    def _added(self, partition: Partition) -> None:
+        image = self._image
+        if partition.topic == self.name and image is not None:
+            self._follow_leadership(image, partition.index)
+
     def follow(self, change: Change) -> None:
         """After the partitions themselves have followed it."""
         match change:
-            case TopicCreated(topic) | PartitionsAdded(topic) if topic.name == self.name:
-                self._follow_all(topic)
             case TopicDeleted(topic) if topic.name == self.name:
                 for partition in list(self.partitions.values()):
                     self._give_up(partition)

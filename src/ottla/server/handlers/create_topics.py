@@ -2,7 +2,8 @@
 
 The answer leaves when the topic is durable and its partitions are there to be used. From 5 on it carries the
 partition count, replication factor and settings (to those who may describe them), from 7 on the topic id. A
-name twice in one request is refused both times.
+name twice in one request is refused both times. A topic whose files cannot be made, on a full disk perhaps,
+is there all the same, and answered with KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
@@ -42,10 +43,21 @@ def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
     def created(results: Sequence[TopicResult]) -> None:
         if exchange.abandoned:
             return
-        by_name = refused | {result.name: result for result in results}
+        by_name = refused | {result.name: _checked(result, services) for result in results}
         exchange.answer(CreateTopicsResponse(topics=[_result(exchange, each) for each in by_name.values()]))
 
     services.controller.create_topics(specs, validate_only=request.validate_only, done=created)
+
+
+def _checked(result: TopicResult, services: Services) -> TopicResult:
+    """With the reason when partitions of a new topic cannot be used."""
+    if result.code != ErrorCode.NONE or result.name is None:
+        return result
+    try:
+        services.partitions.check_online(result.name)
+    except Refused as refusal:
+        return TopicResult.refused(result.name, refusal, result.topic_id)
+    return result
 
 
 def _spec(topic: CreatableTopic) -> TopicSpec:
