@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 
 import pytest
@@ -14,6 +14,7 @@ from client.conftest import NewTopicName
 from client.wired import wired_broker
 from compat.broker import unique_name
 from ottla.client.admin import Admin
+from ottla.client.assignors import Assigned, Member
 from ottla.client.consumer import Consumer
 from ottla.client.errors import ClientError, CommitFailed, NoOffset
 from ottla.client.fetched import ConsumedRecord
@@ -327,3 +328,79 @@ def test_a_group_survives_its_coordinator_and_reads_on(stack: ExitStack, group: 
         places = [(record.partition, record.offset) for record in records]
         assert sorted(places) == [(index, offset) for index in range(2) for offset in range(20)]
         consumer.close()
+
+
+class Backwards:
+    """A user's own assignor: everything to the last member by its id."""
+
+    name = "backwards"
+    is_cooperative = False
+
+    def user_data(self, owned: Iterable[TopicPartition], generation: int) -> bytes | None:
+        return None
+
+    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
+        everything = [
+            TopicPartition(topic, index)
+            for topic, count in partition_counts.items()
+            for index in range(count)
+        ]
+        return {member_id: everything if member_id == max(members) else [] for member_id in members}
+
+
+def test_users_own_assignors_are_voted_for_like_others(
+    stack: ExitStack, bootstrap: str, new_topic: NewTopicName, group: str
+) -> None:
+    topic = new_topic(4)
+
+    def voter(*strategy: str | Backwards) -> Consumer:
+        consumer = Consumer(bootstrap, strategy=strategy, **{**QUICK, "group.id": group})  # type: ignore[arg-type]
+        consumer.subscribe([topic])
+        return stack.enter_context(consumer)
+
+    members = [voter(Backwards(), "range") for _ in range(2)]
+    poll_all_until(members, lambda: shares(members) == [0, 4])
+    members.append(voter("range"))  # what all members have in common
+    poll_all_until(members, lambda: shares(members) == [1, 1, 2])
+
+
+def test_iteration_commits_only_what_was_handed_out(
+    stack: ExitStack, bootstrap: str, new_topic: NewTopicName, group: str
+) -> None:
+    topic = new_topic(1)
+    fill(bootstrap, topic, 1, 30)
+    place = TopicPartition(topic, 0)
+    consumer = member(stack, bootstrap, group, enable_auto_commit=False)
+    consumer.subscribe([topic])
+    for record in consumer:
+        if record.offset == 11:
+            consumer.commit()
+            break
+    assert consumer.position(place) == consumer.committed([place])[place].offset == 12
+    assert [record.offset for record, _ in zip(consumer, range(3), strict=False)] == [12, 13, 14]
+    consumer.seek(place, 5)
+    assert next(iter(consumer)).offset == 5
+    assert next(record.offset for record in consumer.poll(1)) == 6
+
+
+def test_offsets_by_time_ends_and_lag(
+    stack: ExitStack, bootstrap: str, new_topic: NewTopicName, group: str
+) -> None:
+    topic = new_topic(2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    with Producer(bootstrap) as producer:
+        for number in range(10):
+            producer.send(topic, b"", partition=0, timestamp_ms=1_700_000_000_000 + 1000 * number)
+    consumer = member(stack, bootstrap, group)
+    consumer.assign({first: 4, second: "start"})
+    found = consumer.offsets_for_times({first: 1_700_000_002_500, second: 0})
+    assert found[first] is not None
+    assert (found[first].offset, found[first].timestamp_ms) == (3, 1_700_000_003_000)
+    assert found[second] is None
+    assert consumer.offsets_for_times({first: 1_800_000_000_000})[first] is None
+    assert consumer.beginning_offsets([first, second]) == {first: 0, second: 0}
+    assert consumer.end_offsets([first, second]) == {first: 10, second: 0}
+    assert consumer.lag() == {first: 6, second: 0}
+    assert consumer.lag(first) == {first: 6}
+    with pytest.raises(ValueError, match="no timestamp"):
+        consumer.offsets_for_times({first: -1})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from faults.faulty_wire import FaultyWire
 from ottla.client.admin import Admin
@@ -41,9 +42,10 @@ class WiredBroker:
 
 
 @contextmanager
-def wired_broker() -> Iterator[WiredBroker]:
+def wired_broker(more: Mapping[str, str] = MappingProxyType({})) -> Iterator[WiredBroker]:
     wire = FaultyWire()
     settings = {
+        **more,
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "group.initial.rebalance.delay.ms": "0",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{wire.port}",

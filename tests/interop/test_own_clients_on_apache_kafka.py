@@ -17,6 +17,7 @@ SUITES = (
     "aio",
     "producer",
     "consumer",
+    "worker_pool",
     "partitioners",
     "plugins",
     "groups",

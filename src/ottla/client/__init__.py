@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.client.group import RebalanceListener as RebalanceListener
     from ottla.client.producer import Producer as Producer
     from ottla.client.reading import read as read
+    from ottla.client.worker_pool import WorkerPool as WorkerPool
     from ottla.model.topics import TopicPartition as TopicPartition
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "read": "ottla.client.reading",
     "TopicPartition": "ottla.model.topics",
     "TransactionFailed": "ottla.client.errors",
+    "WorkerPool": "ottla.client.worker_pool",
 }
 
 __all__ = [
@@ -50,6 +52,7 @@ __all__ = [
     "RebalanceListener",
     "TopicPartition",
     "TransactionFailed",
+    "WorkerPool",
     "read",
 ]
 

@@ -48,6 +48,11 @@ class Consumer:
         return self._calls.reads_committed
 
     @property
+    def commits_itself(self) -> bool:
+        """Whether `poll` commits (enable.auto.commit)."""
+        return self._calls.commits_itself
+
+    @property
     def resets_never(self) -> bool:
         """Whether auto.offset.reset is none."""
         return self._calls.resets_never
@@ -60,6 +65,7 @@ class Consumer:
                 yield record
 
     subscribe = direct(ConsumerCalls.subscribe)
+    listen = direct(ConsumerCalls.listen)
     unsubscribe = blocking(ConsumerCalls.unsubscribe)
     commit = blocking(ConsumerCalls.commit)
     commit_async = blocking(ConsumerCalls.commit_async)

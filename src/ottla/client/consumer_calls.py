@@ -116,6 +116,11 @@ class ConsumerCalls:
             raise ClientError("partitions are assigned by hand already", "use another consumer")
         group.subscribe(topics, listener)
 
+    def listen(self, listener: RebalanceListener) -> None:
+        """Another listener for the subscription that there is; without a group there is nothing to hear."""
+        if self._group is not None:
+            self._group.listener = listener
+
     async def unsubscribe(self) -> None:
         """Commits, leaves the group, and reads nothing any more."""
         if self._group is not None:
@@ -235,6 +240,11 @@ class ConsumerCalls:
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         for partition in partitions or self.assignment():
             self.seek(partition, End())
+
+    @property
+    def commits_itself(self) -> bool:
+        """Whether `poll` commits (enable.auto.commit)."""
+        return self._group is not None and self._group.commits_itself
 
     @property
     def resets_never(self) -> bool:

@@ -88,7 +88,7 @@ class Group:
         self._settings = settings
         self._seat = seat
         self._make_heartbeats = make_heartbeats
-        self._listener = RebalanceListener()
+        self.listener = RebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self._auto_commit_ms = (
             settings.integer("auto.commit.interval.ms") if settings.flag("enable.auto.commit") else None
@@ -106,6 +106,10 @@ class Group:
         self._topics_checked_ms: int | None = None
 
     @property
+    def commits_itself(self) -> bool:
+        return self._auto_commit_ms is not None
+
+    @property
     def membership(self) -> Membership | None:
         """None: partitions are assigned by hand."""
         return self.commits.membership
@@ -113,7 +117,7 @@ class Group:
     # -- subscription --------------------------------------------------------------------------------------
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> None:
-        self._listener = listener or RebalanceListener()
+        self.listener = listener or RebalanceListener()
         member = self.commits.membership = self.membership or Membership(self.rules)
         if isinstance(topics, re.Pattern):
             self._pattern = topics
@@ -252,12 +256,12 @@ class Group:
         added = tuple(target for target in assigned if target not in member.owned)
         if revoked:
             await self._commit_before_leaving()
-            await _told(self._listener.on_partitions_revoked(revoked))
+            await _told(self.listener.on_partitions_revoked(revoked))
             member.rebalance()  # so that others get what was given up
         member.take_over(assigned)
         self._beat(member)
         self._seat.take_seat(assigned)
-        await _told(self._listener.on_partitions_assigned(added))
+        await _told(self.listener.on_partitions_assigned(added))
 
     def _beat(self, member: Membership) -> None:
         if self._heartbeats is None:
@@ -271,11 +275,11 @@ class Group:
         owned = member.owned
         if member.is_lost:
             member.give_up()
-            await _told(self._listener.on_partitions_lost(owned))
+            await _told(self.listener.on_partitions_lost(owned))
         elif owned:
             await self._commit_before_leaving()
             member.give_up()
-            await _told(self._listener.on_partitions_revoked(owned))
+            await _told(self.listener.on_partitions_revoked(owned))
         self._seat.take_seat(())
 
     async def _leave_group(self, member: Membership) -> None:
