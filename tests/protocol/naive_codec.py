@@ -28,7 +28,7 @@ def _struct(message: Message, version: int, flexible: bool) -> bytes:
         if field.tag is None:
             plain += encoded
         elif value != field.default:
-            tagged[field.tag] = encoded
+            tagged[field.tag] = encoded if value is not None or not isinstance(field.wire, Struct) else b"\0"
     if not flexible:
         return plain
     section = b"".join(_varint(tag) + _varint(len(tagged[tag])) + tagged[tag] for tag in sorted(tagged))

@@ -190,11 +190,11 @@ class ReaderSource:
         with source.block("else:"):
             read()
 
-    def _nullable_struct(self, inner: type[Message], target: str) -> None:
+    def _nullable_struct(self, inner: type[Message], target: str, present_from: int = 0) -> None:
         flag = self.source.name("flag")
         self._fixed("b", flag)
         self._flush()
-        self.source.line(f"if {flag} < 0: {target} = None")
+        self.source.line(f"if {flag} < {present_from}: {target} = None")
         with self.source.block("else:"):
             self.source.line(f"{target} = {self._struct(inner)}")
             self._flush()
@@ -257,8 +257,16 @@ class ReaderSource:
         branch = "if"
         for field in tags:
             with source.serving(field.name), source.block(f"{branch} {tag} == {field.tag}:"):
-                self._value(field.wire, field.is_nullable_in(self.version), f"{struct_name}.{field.name}")
+                self._tagged_field(field, f"{struct_name}.{field.name}")
                 self._flush()
             branch = "elif"
         source.line(f"else: pos = {end}")
         source.line(f"if pos != {end}: refuse_tag_end(pos, {end})")
+
+    def _tagged_field(self, field: Field, target: str) -> None:
+        """A struct that is null is 0 here and -1 everywhere else."""
+        nullable = field.is_nullable_in(self.version)
+        if isinstance(field.wire, Struct) and nullable:
+            self._nullable_struct(field.wire.type, target, present_from=1)
+        else:
+            self._value(field.wire, nullable, target)

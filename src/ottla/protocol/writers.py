@@ -121,8 +121,7 @@ class WriterSource:
             case Struct(inner) if not nullable:
                 self._struct(self._variable("inner", expression), inner)
             case Struct(inner):
-                variable = self._variable("inner", expression)
-                self._either(variable, lambda: self._fixed("b", "-1"), lambda: self._present(variable, inner))
+                self._nullable_struct(inner, expression, "-1")
             case Array(element):
                 variable = self._variable("array", expression)
                 self._maybe_null(nullable, variable, "i", lambda: self._array(variable, element))
@@ -232,6 +231,18 @@ class WriterSource:
             self._length(count, "i")
             source.line(f"{self._parts}.append(pack_array({element.letter!r}, {variable}))")
 
+    def _nullable_struct(self, inner: type[Message], expression: str, null: str) -> None:
+        variable = self._variable("inner", expression)
+        self._either(variable, lambda: self._fixed("b", null), lambda: self._present(variable, inner))
+
+    def _tagged_field(self, field: Field, expression: str) -> None:
+        """A struct that is null is 0 here and -1 everywhere else."""
+        nullable = field.is_nullable_in(self.version)
+        if isinstance(field.wire, Struct) and nullable:
+            self._nullable_struct(field.wire.type, expression, "0")
+        else:
+            self._value(field.wire, nullable, expression)
+
     def _present(self, variable: str, inner: type[Message]) -> None:
         self._fixed("b", "1")
         self._struct(variable, inner)
@@ -255,7 +266,7 @@ class WriterSource:
         assert field.tag is not None
         with source.block(f"if {self._differs(field, expression)}:"):
             outer, self._parts = self._parts, self._variable("value_parts", "[]")
-            self._value(field.wire, field.is_nullable_in(self.version), expression)
+            self._tagged_field(field, expression)
             self._flush()
             value = self._variable("value", f"join({self._parts})")
             head = primitives.write_uvarint(field.tag)
