@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Iterable
+from itertools import count as numbers
 
 from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_machine import GroupMachine
 from ottla.coordinator.group_members import Caller
-from ottla.coordinator.group_state import NEVER_MS
+from ottla.coordinator.group_state import AT_ONCE_MS, NEVER_MS
+from ottla.coordinator.known_topics import KnownTopic
 from ottla.coordinator.offset_commits import Commit, PartitionCommit
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now, StateRecord
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.topics import TopicId
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -23,17 +26,53 @@ GROUP = "g"
 WALL_MS = 1_700_000_000_000
 
 
+class Topics:
+    """The cluster's, by hand."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.version = 0
+        self._known: dict[str, KnownTopic] = {}
+        self._deleted: list[str] = []  # who comes again has another id
+        for name, count in partitions.items():
+            self.set(name, count)
+
+    def set(self, name: str, partitions: int) -> None:
+        """Creates it, or gives it more partitions."""
+        self.version += 1
+        life = self._deleted.count(name)
+        self._known[name] = KnownTopic(topic_id(f"{name}{life}" if life else name), partitions)
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        self._deleted.append(name)
+        del self._known[name]
+
+    def find(self, name: str) -> KnownTopic | None:
+        return self._known.get(name)
+
+    def name(self, topic_id: TopicId) -> str | None:
+        return next((name for name, topic in self._known.items() if topic.id == topic_id), None)
+
+    def names(self) -> Iterable[str]:
+        return list(self._known)
+
+
+def topic_id(name: str) -> TopicId:
+    return TopicId(name.encode().ljust(16, b"\0"))
+
+
 class Bench:
-    def __init__(self, config: GroupConfig | None = None) -> None:
+    def __init__(self, config: GroupConfig | None = None, topics: Topics | None = None) -> None:
         self.config = config or GroupConfig()
+        self.topics = topics or Topics()
         self.now_ms = 0
         self.log: list[StateRecord] = []
         self.answers: list[tuple[str, Message]] = []  # by the name of who asked
-        self._numbers = count(1)
+        self._numbers = numbers(1)
         self.machine = self._new_machine()
 
     def _new_machine(self) -> GroupMachine:
-        return GroupMachine(self.config, lambda prefix: f"{prefix}-{next(self._numbers)}")
+        return GroupMachine(self.config, lambda prefix: f"{prefix}-{next(self._numbers)}", self.topics)
 
     @property
     def now(self) -> Now:
@@ -49,6 +88,12 @@ class Bench:
         for name, response in outcome.answers:
             assert isinstance(name, str)
             self.answers.append((name, response))
+        self.wake_at_once()
+
+    def wake_at_once(self) -> None:
+        for group in list(self.machine.groups.values()):
+            if group.wake_ms == AT_ONCE_MS:
+                self.finish(self.machine.tick(group.id, self.now))
 
     def write(self, records: list[StateRecord]) -> None:
         for record in records:

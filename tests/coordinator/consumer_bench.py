@@ -2,50 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator.bench import GROUP, Bench
+from coordinator.bench import GROUP, Bench, Topics
 from ottla.coordinator.consumer_group import ConsumerGroup
-from ottla.coordinator.consumer_heartbeat import KnownTopic
 from ottla.coordinator.consumer_members import NO_SLOTS, Slots, by_topic, to_slots
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_members import Caller
 from ottla.coordinator.outcome import Outcome
 from ottla.model.errors import ErrorCode, Refused
-from ottla.model.topics import TopicId
 from ottla.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
-
-
-class Topics:
-    def __init__(self, **partitions: int) -> None:
-        self.version = 0
-        self._known: dict[str, KnownTopic] = {}
-        for name, count in partitions.items():
-            self.set(name, count)
-
-    def set(self, name: str, partitions: int) -> None:
-        """Creates it, or gives it more partitions."""
-        self.version += 1
-        self._known[name] = KnownTopic(topic_id(name), partitions)
-
-    def delete(self, name: str) -> None:
-        self.version += 1
-        del self._known[name]
-
-    def find(self, name: str) -> KnownTopic | None:
-        return self._known.get(name)
-
-    def names(self) -> Iterable[str]:
-        return list(self._known)
-
-
-def topic_id(name: str) -> TopicId:
-    return TopicId(name.encode().ljust(16, b"\0"))
 
 
 def named(slots: Slots) -> list[str]:
@@ -55,12 +25,11 @@ def named(slots: Slots) -> list[str]:
 
 class ConsumerBench(Bench):
     def __init__(self, topics: Topics, config: GroupConfig | None = None) -> None:
-        super().__init__(config)
-        self.topics = topics
+        super().__init__(config, topics)
 
     def decide(self, request: ConsumerGroupHeartbeatRequest, name: str, version: int = 1) -> Outcome:
         caller = Caller(version, name, "/10.0.0.1")
-        return self.machine.consumer_heartbeat(request, caller, self.topics, name, self.now)
+        return self.machine.consumer_heartbeat(request, caller, self.topics.names, name, self.now)
 
     def ask(
         self, request: ConsumerGroupHeartbeatRequest, name: str = "", version: int = 1
@@ -70,9 +39,10 @@ class ConsumerBench(Bench):
         except Refused as refusal:
             return ConsumerGroupHeartbeatResponse(error_code=refusal.code, error_message=refusal.text)
         self.finish(outcome)
-        _, response = self.answers.pop()
-        assert isinstance(response, ConsumerGroupHeartbeatResponse)
-        return response
+        (found,) = [each for each in self.answers if isinstance(each[1], ConsumerGroupHeartbeatResponse)]
+        self.answers.remove(found)
+        assert isinstance(found[1], ConsumerGroupHeartbeatResponse)
+        return found[1]
 
     def consumers(self, group_id: str = GROUP) -> ConsumerGroup:
         group = self.machine.groups[group_id]

@@ -171,7 +171,7 @@ class World:
             return
         assert again is not None or (group.generation == 0 and not committed(live))
         if again is not None:
-            assert _durable(group) == _durable(again)
+            assert durable(group) == durable(again)
 
     # -- what must always hold -----------------------------------------------------------------------------
 
@@ -326,7 +326,7 @@ class Client:
         self.alive = False
 
 
-def _durable(group: Any) -> object:
+def durable(group: Any) -> object:
     return (
         group.state,
         group.generation,

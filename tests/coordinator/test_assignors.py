@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.consumer_bench import named, topic_id
+from coordinator.bench import topic_id
+from coordinator.consumer_bench import named
 from ottla.coordinator.assignors import Answer, Question, assign_range, assign_uniform
 from ottla.coordinator.consumer_members import Slots
 

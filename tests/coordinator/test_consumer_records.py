@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ottla.coordinator.consumer_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
     ConsumerGroupKey,
     ConsumerGroupValue,
     ConsumerKey,
@@ -47,6 +49,22 @@ CASES = {
         f"0005{GROUP_HEX}{MEMBER_HEX}",
         MemberValue("i", None, "c", "/h", ("t",), "x.*", 60_000, "range"),
         "00000269000263032f6802027404782e2a0000ea600672616e676500",
+    ),
+    "member that speaks the consumer protocol": (  # as a broker of 4.3.1 wrote it
+        MemberKey("g", "m"),
+        f"0005{GROUP_HEX}{MEMBER_HEX}",
+        MemberValue(None, None, "new", "/127.0.0.1", ("topic",), "", 300_000, None, None),
+        "00000000046e65770b2f3132372e302e302e310206746f70696301000493e0000100" + "0100",
+    ),
+    "member that speaks the classic protocol": (
+        MemberKey("g", "m"),
+        f"0005{GROUP_HEX}{MEMBER_HEX}",
+        MemberValue(
+            *(None, None, "classic", "/127.0.0.1", ("topic",), "", 300_000, None),
+            ClassicMemberMetadata(6000, (ClassicProtocol("range", b"\1\2"),)),
+        ),
+        "0000000008636c61737369630b2f3132372e302e302e310206746f70696301000493e000"
+        "0100110100001770020672616e67650301020000",
     ),
     "target": (TargetKey("g"), f"0006{GROUP_HEX}", TargetValue(7), "00000000000700"),
     "target of a member": (

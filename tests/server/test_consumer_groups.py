@@ -16,10 +16,12 @@ from group_calls import Member as ClassicMember
 from group_calls import find_coordinator
 from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
+from ottla.protocol.consumer_protocol import Subscription, decode_assignment, encode_subscription
 from ottla.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
+from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.messages.offset_commit import (
@@ -32,6 +34,7 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from ottla.protocol.messages.sync_group import SyncGroupRequest
 from wire import WireClient
 
 
@@ -154,7 +157,27 @@ def test_other_requests_know_the_kind_of_the_group(new: NewConsumer) -> None:
     assert member.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_members_of_the_two_protocols_do_not_mix(new: NewConsumer) -> None:
+def test_a_group_has_members_of_both_protocols_and_becomes_what_is_left(new: NewConsumer) -> None:
+    member, other = new(), new()
+    member.join()
+    metadata = encode_subscription(Subscription([member.topic]))
+    protocols = [JoinGroupRequestProtocol("range", metadata)]
+    join = JoinGroupRequest(member.group, 30_000, 30_000, "", None, "consumer", protocols)
+    joined = other.client.call(join, 3)
+    assert (joined.error_code, joined.generation_id, joined.leader) == (ErrorCode.NONE, 2, "")
+    sync = SyncGroupRequest(member.group, 2, joined.member_id)
+    synced = other.client.call(sync, 3)
+    assert decode_assignment(synced.assignment).assigned_partitions == (), "the other has not given any up"
+    types = {each.member_id: each.member_type for each in member.describe().members}
+    assert types == {member.id: 1, joined.member_id: 0}
+    member.leave()
+    (described,) = other.client.call(DescribeGroupsRequest([member.group]), 6).groups
+    assert (described.group_state, described.protocol_type) == ("PreparingRebalance", "consumer")
+    beat = HeartbeatRequest(member.group, 2, joined.member_id)
+    assert other.client.call(beat, 4).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_group_whose_members_are_not_understood_keeps_its_protocol(new: NewConsumer) -> None:
     member = new()
     member.join()
     protocols = [JoinGroupRequestProtocol("range", b"")]

@@ -14,10 +14,11 @@ from collections.abc import Mapping
 
 from ottla.coordinator.group_members import Member, Reply
 from ottla.coordinator.group_records import GroupMetadataValue, group_record
-from ottla.coordinator.group_state import NEVER_MS, GroupState
+from ottla.coordinator.group_state import AT_ONCE_MS, NEVER_MS, GroupState
 from ottla.coordinator.state_log import StateRecord
-from ottla.coordinator.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
+from ottla.coordinator.subscriptions import subscribed_topics
 from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.consumer_protocol import PROTOCOL_TYPE
 
 
 class ClassicGroup:
@@ -35,6 +36,7 @@ class ClassicGroup:
         self.subscribed: frozenset[str] | None = None  # None: not known
         self.is_logged = False  # its log has a record of it
         # The rest is not in the log.
+        self.is_unsettled = False  # it was a consumer group, and members may have less than the log says
         self.static_ids: dict[str, str] = {}  # member ids by instance id
         self.pending: dict[str, int] = {}  # ids given out (KIP-394) and when they expire
         self.not_synced: set[str] = set()  # members of this generation that have not asked for their part
@@ -164,7 +166,7 @@ class ClassicGroup:
 
     @property
     def reads_topics(self) -> bool:
-        return self.protocol_type == CONSUMER_PROTOCOL
+        return self.protocol_type == PROTOCOL_TYPE
 
     def is_subscribed(self, topic: str) -> bool:
         """When it is not known what a group of consumers reads, it may be anything."""
@@ -204,6 +206,7 @@ class ClassicGroup:
     def apply(self, value: GroupMetadataValue) -> None:
         """Live, the members are those that the record names, and only their assignments are news."""
         self.is_logged = True
+        self.is_unsettled = False
         self.protocol_type = value.protocol_type or None
         self.generation = value.generation
         self.protocol_name = value.protocol
@@ -225,6 +228,11 @@ class ClassicGroup:
         }
         self._supporters = Counter(name for each in members.values() for name, _ in each.protocols)
         self.subscribed = self.find_subscribed()
+
+    def mark_unsettled(self) -> None:
+        """To be woken at once, for a rebalance."""
+        self.is_unsettled = True
+        self.wake_ms = AT_ONCE_MS
 
     # -- time ----------------------------------------------------------------------------------------------
 

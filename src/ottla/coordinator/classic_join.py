@@ -7,12 +7,18 @@ from dataclasses import dataclass
 
 from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.classic_rebalance import Rebalance, joined_response
-from ottla.coordinator.group_members import Caller, Member, Reply, plain, rebalance_timeout_ms
+from ottla.coordinator.group_members import (
+    Caller,
+    Member,
+    Reply,
+    needs_member_id,
+    plain,
+    rebalance_timeout_ms,
+)
 from ottla.coordinator.group_state import GroupState
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
-_MEMBER_ID_REQUIRED_SINCE = 4  # KIP-394
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814
 
 
@@ -69,10 +75,9 @@ class Join:
 
     def _new_member(self) -> None:
         member_id = self.new_member_id(self.caller.client_id)
-        if self.caller.version < _MEMBER_ID_REQUIRED_SINCE:
+        if not needs_member_id(self.request, self.caller):
             self._add(member_id)
             return
-        # A client that is gone before it hears of its id must not hold up the others (KIP-394).
         deadline_ms = self.rebalance.now.monotonic_ms + self.request.session_timeout_ms
         self.group.pending[member_id] = deadline_ms
         self.group.wake_by(deadline_ms)

@@ -47,6 +47,7 @@ class Rebalance:
             self.refuse_syncs(ErrorCode.REBALANCE_IN_PROGRESS)
         group.not_synced.clear()
         group.sync_deadline_ms = None
+        group.is_unsettled = False
         is_initial = group.state is GroupState.EMPTY
         group.state = GroupState.PREPARING_REBALANCE
         log.info("group %s leaves generation %d: %s", group.id, group.generation, reason)
@@ -138,7 +139,6 @@ class Rebalance:
 
     def refuse_syncs(self, code: ErrorCode) -> None:
         for member in self.group.members.values():
-            member.assignment = b""
             self.answer_sync(member, SyncGroupResponse(error_code=code))
 
     def refuse_member(self, member: Member, code: ErrorCode) -> None:
@@ -168,6 +168,8 @@ class Rebalance:
     def tick(self) -> None:
         """Does what is due."""
         group, now_ms = self.group, self.now.monotonic_ms
+        if group.is_unsettled:
+            self._settle()
         expired = [each for each, deadline_ms in group.pending.items() if deadline_ms <= now_ms]
         for member_id in expired:
             group.remove(member_id)
@@ -181,6 +183,12 @@ class Rebalance:
         if group.sync_deadline_ms is not None and group.sync_deadline_ms <= now_ms:
             self._sync_time_over()
         group.find_wake_ms()
+
+    def _settle(self) -> None:
+        """Its members were those of a consumer group a moment ago, or before the coordinator started."""
+        for member in self.group.members.values():
+            self.group.extend_session(member, self.now.monotonic_ms)
+        self.prepare("it is no consumer group any more")
 
     def _session_over(self, member: Member) -> None:
         if member.is_waiting() and not member.is_new:
@@ -209,6 +217,17 @@ class Rebalance:
             group.remove(member.id)
         if late:
             self.prepare(f"{len(late)} members did not ask for their assignment in time")
+
+
+def refuse_all(group: ClassicGroup, code: ErrorCode, outcome: Outcome) -> None:
+    """Whoever waits in the group hears that it is in vain."""
+    for member in group.members.values():
+        join = group.set_awaiting_join(member, None)
+        if join is not None:
+            outcome.answer(join, JoinGroupResponse(error_code=code, member_id=member.id))
+        sync, member.awaiting_sync = member.awaiting_sync, None
+        if sync is not None:
+            outcome.answer(sync, SyncGroupResponse(error_code=code))
 
 
 def joined_response(

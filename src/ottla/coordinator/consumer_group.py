@@ -10,6 +10,7 @@ All of this is in the log, and only `apply` changes it. When members have to be 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import assert_never
 
 from ottla.coordinator.consumer_members import ConsumerMember, MemberState, Slot, Slots, to_slots
@@ -31,13 +32,22 @@ from ottla.coordinator.consumer_records import (
 )
 from ottla.coordinator.group_state import NEVER_MS, GroupState
 from ottla.coordinator.state_log import StateRecord
-from ottla.coordinator.subscriptions import CONSUMER_PROTOCOL
 from ottla.model.errors import ErrorCode, Refused
+from ottla.protocol.consumer_protocol import PROTOCOL_TYPE
+
+
+class Wait(Enum):
+    """What a member has to do in time."""
+
+    SESSION = "be heard of"
+    REVOCATION = "give up partitions"
+    JOIN = "join again"  # of members that speak the classic protocol, as the next one
+    SYNC = "ask for its assignment"
 
 
 class ConsumerGroup:
     kind = "consumer"
-    protocol_type = CONSUMER_PROTOCOL
+    protocol_type = PROTOCOL_TYPE
     reads_topics = True
     can_expire = True  # offsets of topics that it does not read
     idle_since_ms = None  # offsets expire by their own age, members or not
@@ -56,8 +66,7 @@ class ConsumerGroup:
         # The rest is not in the log.
         self.topics_version = -1  # of the topics that members and patterns were last looked at with
         self.pattern_versions: dict[str, int] = {}
-        self.session_deadlines_ms: dict[str, int] = {}
-        self.revocation_deadlines_ms: dict[str, int] = {}  # when partitions must have been given up
+        self._deadlines_ms: dict[Wait, dict[str, int]] = {wait: {} for wait in Wait}  # by member id
         self.wake_ms = NEVER_MS  # nothing happens by itself before; may be too early, never too late
 
     @property
@@ -97,7 +106,8 @@ class ConsumerGroup:
         member = self.member(member_id)
         if epoch != member.epoch:
             raise Refused(
-                ErrorCode.STALE_MEMBER_EPOCH, f"epoch {epoch} of {member_id} is not {member.epoch}, its own"
+                ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION,
+                f"epoch {epoch} of {member_id} is not {member.epoch}, its own",
             )
 
     def is_subscribed(self, topic: str) -> bool:
@@ -146,8 +156,8 @@ class ConsumerGroup:
                 del self.members[member_id]
                 if old.instance_id is not None and self.static_ids.get(old.instance_id) == member_id:
                     del self.static_ids[old.instance_id]
-            self.session_deadlines_ms.pop(member_id, None)
-            self.revocation_deadlines_ms.pop(member_id, None)
+            for wait in Wait:
+                self.end_wait(wait, member_id)
             return
         self.members[member_id] = member = (old or ConsumerMember(member_id)).with_metadata(value)
         if member.instance_id is not None:
@@ -169,11 +179,13 @@ class ConsumerGroup:
                 del self.owners[slot]
 
     def tombstones(self) -> list[StateRecord]:
-        """For everything the log has of a group without members."""
-        assert not self.members
+        """For everything the log has of the group; readers of it want members to go before the group."""
         return [
-            *(consumer_record(PatternKey(self.id, pattern), None) for pattern in self.patterns),
+            *(consumer_record(MemberAssignmentKey(self.id, each), None) for each in self.members),
+            *(consumer_record(MemberTargetKey(self.id, each), None) for each in self.targets),
             consumer_record(TargetKey(self.id), None),
+            *(consumer_record(MemberKey(self.id, each), None) for each in self.members),
+            *(consumer_record(PatternKey(self.id, pattern), None) for pattern in self.patterns),
             consumer_record(ConsumerGroupKey(self.id), None),
         ]
 
@@ -189,34 +201,51 @@ class ConsumerGroup:
     # -- time ----------------------------------------------------------------------------------------------
 
     def extend_session(self, member_id: str, deadline_ms: int) -> None:
-        self.session_deadlines_ms[member_id] = deadline_ms
+        self._deadlines_ms[Wait.SESSION][member_id] = deadline_ms
+        if deadline_ms < self.wake_ms:
+            self.wake_ms = deadline_ms
+
+    def begin_wait(self, wait: Wait, member_id: str, deadline_ms: int) -> None:
+        """One that is under way goes on with the time it has."""
+        self._deadlines_ms[wait].setdefault(member_id, deadline_ms)
         self.wake_ms = min(self.wake_ms, deadline_ms)
+
+    def is_awaited(self, wait: Wait, member_id: str) -> bool:
+        return member_id in self._deadlines_ms[wait]
+
+    def end_wait(self, wait: Wait, member_id: str) -> None:
+        self._deadlines_ms[wait].pop(member_id, None)
 
     def set_revocation_deadline(self, member: ConsumerMember, now_ms: int) -> None:
         """For a member that was just told to give up partitions, or that has none to give up any more."""
-        if member.state is not MemberState.UNREVOKED_PARTITIONS:
-            self.revocation_deadlines_ms.pop(member.id, None)
-        else:
-            deadline_ms = now_ms + max(member.rebalance_timeout_ms, 0)
-            self.revocation_deadlines_ms[member.id] = deadline_ms
-            self.wake_ms = min(self.wake_ms, deadline_ms)
+        self.end_wait(Wait.REVOCATION, member.id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            self.begin_wait(Wait.REVOCATION, member.id, now_ms + max(member.rebalance_timeout_ms, 0))
 
-    def loaded(self, now_ms: int, session_timeout_ms: int) -> None:
-        """The log was read: members have their time anew."""
+    def begin_sessions(self, now_ms: int, session_timeout_ms: int) -> None:
+        """Of all that have none yet: members were read from the log, or came with a classic group."""
         for member in self.members.values():
-            self.extend_session(member.id, now_ms + session_timeout_ms)
-            self.set_revocation_deadline(member, now_ms)
+            if member.id in self._deadlines_ms[Wait.SESSION]:
+                continue
+            if member.classic is not None:
+                self.extend_session(member.id, now_ms + member.classic.session_timeout_ms)
+            else:
+                self.extend_session(member.id, now_ms + session_timeout_ms)
+                self.set_revocation_deadline(member, now_ms)
 
-    def overdue(self, now_ms: int) -> list[str]:
-        """Members whose time is up; also finds when to look again.
+    def overdue(self, now_ms: int) -> dict[str, Wait]:
+        """Members whose time is up, and what for; also finds when to look again.
 
         A deadline of nobody is left behind by a first heartbeat whose records did not fit into the log.
         """
-        deadlines = (self.session_deadlines_ms, self.revocation_deadlines_ms)
-        late = [member_id for each in deadlines for member_id, at_ms in each.items() if at_ms <= now_ms]
-        ahead = (at_ms for each in deadlines for at_ms in each.values() if at_ms > now_ms)
-        self.wake_ms = min(ahead, default=NEVER_MS)
-        strays = [member_id for member_id in late if member_id not in self.members]
-        for member_id in strays:
-            self.session_deadlines_ms.pop(member_id, None)
-        return [member_id for member_id in dict.fromkeys(late) if member_id in self.members]
+        late: dict[str, Wait] = {}
+        self.wake_ms = NEVER_MS
+        for wait, deadlines in self._deadlines_ms.items():
+            for member_id, at_ms in list(deadlines.items()):
+                if at_ms > now_ms:
+                    self.wake_ms = min(self.wake_ms, at_ms)
+                elif member_id in self.members:
+                    late.setdefault(member_id, wait)
+                else:
+                    del deadlines[member_id]
+        return late

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
-from ottla.coordinator.consumer_records import MemberAssignmentValue, MemberValue, TopicPartitions
+from ottla.coordinator.consumer_records import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    MemberAssignmentValue,
+    MemberValue,
+    TopicPartitions,
+)
 from ottla.model.topics import TopicId
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -62,6 +68,23 @@ class MemberState(IntEnum):
 
 
 @dataclass(slots=True, frozen=True)
+class ClassicTerms:
+    """What a member that speaks the classic protocol has said when it joined."""
+
+    session_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]  # (name, metadata), the best liked first
+
+    @property
+    def protocol_name(self) -> str:
+        """The one that it is told the group has; the assignor is the broker's all the same."""
+        return self.protocols[0][0]
+
+    @property
+    def metadata(self) -> bytes:
+        return self.protocols[0][1]
+
+
+@dataclass(slots=True, frozen=True)
 class ConsumerMember:
     id: str
     instance_id: str | None = None  # of static members
@@ -77,6 +100,7 @@ class ConsumerMember:
     state: MemberState = MemberState.STABLE
     assigned: Slots = NO_SLOTS
     pending_revocation: Slots = NO_SLOTS
+    classic: ClassicTerms | None = None  # of members that speak the classic protocol
 
     def with_request(
         self, request: ConsumerGroupHeartbeatRequest, client_id: str, host: str
@@ -94,6 +118,7 @@ class ConsumerMember:
             pattern=self.pattern if pattern is None else pattern or None,
             rebalance_timeout_ms=self.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
             assignor=self.assignor if request.server_assignor is None else request.server_assignor,
+            classic=None,
         )
 
     def has_same_subscription(self, other: ConsumerMember) -> bool:
@@ -114,9 +139,10 @@ class ConsumerMember:
             self.client_id,
             self.client_host,
             self.topics,
-            self.pattern,
+            self.pattern or "",
             self.rebalance_timeout_ms,
             self.assignor,
+            _to_metadata(self.classic),
         )
 
     def with_metadata(self, value: MemberValue) -> ConsumerMember:
@@ -130,6 +156,7 @@ class ConsumerMember:
             pattern=value.subscribed_topic_regex or None,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             assignor=value.server_assignor,
+            classic=_to_terms(value.classic_member_metadata),
         )
 
     def assignment(self) -> MemberAssignmentValue:
@@ -156,3 +183,20 @@ class ConsumerMember:
     def slots(self) -> Slots:
         """What nobody else may have yet."""
         return self.assigned | self.pending_revocation if self.pending_revocation else self.assigned
+
+
+def _to_metadata(terms: ClassicTerms | None) -> ClassicMemberMetadata | None:
+    if terms is None:
+        return None
+    return ClassicMemberMetadata(
+        terms.session_timeout_ms, [ClassicProtocol(*each) for each in terms.protocols]
+    )
+
+
+def _to_terms(metadata: ClassicMemberMetadata | None) -> ClassicTerms | None:
+    if metadata is None or not metadata.supported_protocols:
+        return None
+    return ClassicTerms(
+        metadata.session_timeout_ms,
+        tuple((each.name, bytes(each.metadata)) for each in metadata.supported_protocols),
+    )

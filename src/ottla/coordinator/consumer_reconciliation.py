@@ -22,25 +22,32 @@ def reconcile(
     """`owned` is what the member says it has (None: what it said last); `is_free` for this member."""
     if member.state is MemberState.STABLE and member.epoch == target_epoch and member.assigned == target:
         return member
-    if member.state is MemberState.UNREVOKED_PARTITIONS and _holds(owned, member.pending_revocation):
-        return member
+    epoch = member.epoch
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        if _holds(owned, member.pending_revocation):
+            return member
+        epoch += 1  # a commit for what it has given up, sent before and late, is of an old epoch now
     kept = member.assigned & target
     to_revoke = member.assigned - target
     if to_revoke and _holds(owned, to_revoke):
         return replace(
-            member, state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=to_revoke
+            _in_epoch(member, epoch),
+            state=MemberState.UNREVOKED_PARTITIONS,
+            assigned=kept,
+            pending_revocation=to_revoke,
         )
     wanted = target - kept
     free = frozenset(slot for slot in wanted if is_free(slot))
-    moved = replace(
-        member,
+    return replace(
+        _in_epoch(member, target_epoch),
         state=MemberState.STABLE if free == wanted else MemberState.UNRELEASED_PARTITIONS,
         assigned=kept | free,
         pending_revocation=NO_SLOTS,
     )
-    if member.epoch == target_epoch:
-        return moved
-    return replace(moved, epoch=target_epoch, previous_epoch=member.epoch)
+
+
+def _in_epoch(member: ConsumerMember, epoch: int) -> ConsumerMember:
+    return member if epoch == member.epoch else replace(member, epoch=epoch, previous_epoch=member.epoch)
 
 
 def _holds(owned: Slots | None, slots: Slots) -> bool:

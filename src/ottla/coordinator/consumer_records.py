@@ -50,10 +50,14 @@ class MemberValue(Message, versions=(0, 0), flexible_since=0):
     client_id: str = ""
     client_host: str = ""
     subscribed_topic_names: Sequence[str] = ()
-    subscribed_topic_regex: str | None = None
+    subscribed_topic_regex: str | None = None  # written empty for none
     rebalance_timeout_ms: Int32 = -1
     server_assignor: str | None = None
-    classic_member_metadata: Annotated[ClassicMemberMetadata | None, tagged(0, since=0)] = None
+    # None of members that speak the consumer protocol. Kafka takes one that is left out for an empty one, and
+    # so for a member that speaks the classic protocol.
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, tagged(0, since=0)] = (
+        ClassicMemberMetadata()
+    )
 
 
 class TargetKey(Message, versions=(6, 6)):

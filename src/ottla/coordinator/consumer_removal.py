@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ottla.coordinator.consumer_group import ConsumerGroup
-from ottla.coordinator.consumer_members import LEAVES_FOR_A_WHILE, NO_SLOTS
+from ottla.coordinator.consumer_members import LEAVES_FOR_A_WHILE, NO_SLOTS, ConsumerMember
 from ottla.coordinator.consumer_records import (
     ConsumerGroupKey,
     ConsumerGroupValue,
@@ -19,15 +19,15 @@ from ottla.coordinator.state_log import StateRecord
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 
-def leave(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> list[StateRecord]:
+def leaving_member(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
     """Refused for who is no member."""
     if request.instance_id is None:
-        member = group.member(request.member_id)
-    else:
-        member = group.static_member(request.instance_id, request.member_id)
-    if request.member_epoch != LEAVES_FOR_A_WHILE:
-        return remove(group, [member.id])
-    # Its partitions are kept for it until its session ends.
+        return group.member(request.member_id)
+    return group.static_member(request.instance_id, request.member_id)
+
+
+def leave_for_a_while(group: ConsumerGroup, member: ConsumerMember) -> list[StateRecord]:
+    """Its partitions are kept for it until its session ends."""
     away = replace(member, epoch=LEAVES_FOR_A_WHILE, previous_epoch=member.epoch, pending_revocation=NO_SLOTS)
     return [consumer_record(MemberAssignmentKey(group.id, member.id), away.assignment())]
 

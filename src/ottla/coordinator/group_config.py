@@ -21,10 +21,13 @@ class GroupConfig:
     consumer_heartbeat_interval_ms: int = 5_000
     consumer_size_max: int = 2**31 - 1
     consumer_assignors: tuple[str, ...] = ("uniform", "range")  # the first is the default
+    can_upgrade: bool = True  # to the new protocol, with members
+    can_downgrade: bool = True
     new_member_timeout_ms: int = 5 * MINUTE_MS  # as in Kafka, where it is no setting either
 
     @classmethod
     def of(cls, config: BrokerConfig) -> GroupConfig:
+        policy = config.text("group.consumer.migration.policy")
         return cls(
             session_timeout_ms_min=config.integer("group.min.session.timeout.ms"),
             session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
@@ -36,4 +39,6 @@ class GroupConfig:
             consumer_heartbeat_interval_ms=config.integer("group.consumer.heartbeat.interval.ms"),
             consumer_size_max=config.integer("group.consumer.max.size"),
             consumer_assignors=config.texts("group.consumer.assignors"),
+            can_upgrade=policy in ("upgrade", "bidirectional"),
+            can_downgrade=policy in ("downgrade", "bidirectional"),
         )

@@ -10,29 +10,38 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ottla.coordinator import classic_requests, consumer_removal, expiry
+from ottla.coordinator import classic_members, classic_requests, consumer_removal, expiry
 from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.classic_join import Join
-from ottla.coordinator.classic_rebalance import Rebalance
+from ottla.coordinator.classic_members import ClassicJoin
+from ottla.coordinator.classic_rebalance import Rebalance, refuse_all
+from ottla.coordinator.consumer_change import Change
 from ottla.coordinator.consumer_group import ConsumerGroup
-from ottla.coordinator.consumer_heartbeat import Heartbeat, Topics, check_request, is_leaving
-from ottla.coordinator.consumer_members import JOINS
+from ottla.coordinator.consumer_heartbeat import Heartbeat, VisibleTopics, check_request, is_leaving
+from ottla.coordinator.consumer_members import LEAVES_FOR_A_WHILE
 from ottla.coordinator.consumer_records import ConsumerGroupKey, ConsumerRecord
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_members import Caller, Reply
+from ottla.coordinator.group_migration import (
+    can_downgrade,
+    consumer_group,
+    downgraded,
+    no_consumer_group,
+    without,
+)
 from ottla.coordinator.group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     GroupRecord,
     OffsetCommitKey,
     OffsetRecord,
-    group_record,
     offset_record,
     read_record,
 )
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.groups import Group
-from ottla.coordinator.offset_commits import Commit, commit_records
+from ottla.coordinator.known_topics import Topics
+from ottla.coordinator.offset_commits import MEMBER_EPOCHS_SINCE, Commit, check_commit, commit_records
 from ottla.coordinator.offsets import Offsets, Place
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now, StateRecord
@@ -49,15 +58,16 @@ from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 log = logging.getLogger(__name__)
 
-_MEMBER_EPOCHS_SINCE = 9  # of OffsetCommit
-
 
 class GroupMachine:
-    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str]) -> None:
+    def __init__(self, config: GroupConfig, new_member_id: Callable[[str], str], topics: Topics) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
         self._config = config
         self._new_member_id = new_member_id
+        self._topics = topics
+        self._decided: ConsumerGroup | None = None  # of the last heartbeat; its records may make it a group
+        self._ended: dict[str, int] = {}  # the last epochs of consumer groups that ended
 
     # -- the log -------------------------------------------------------------------------------------------
 
@@ -84,9 +94,13 @@ class GroupMachine:
                 log.warning("skipped a record of kind %s, which is not known here", record.key[:2].hex())
 
     def _apply_group(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        last_epoch = self._ended.pop(key.group, None)
         group = self.groups.get(key.group)
         if value is not None:
-            self._classic_group(key.group).apply(value)
+            group = self._classic_group(key.group)
+            group.apply(value)
+            if value.members and value.generation == last_epoch:
+                group.mark_unsettled()
         elif isinstance(group, ClassicGroup):
             group.is_logged = False
             self._drop_if_nothing_is_left(key.group)
@@ -98,11 +112,16 @@ class GroupMachine:
         if not isinstance(group, ConsumerGroup):
             if record.value is None:
                 return
-            group = self.groups[group_id] = ConsumerGroup(group_id)
-        group.apply(record)
+            group, self._decided = self._decided, None
+            if group is None or group.id != group_id:
+                group = ConsumerGroup(group_id)
+            self.groups[group_id] = group
         if isinstance(record.key, ConsumerGroupKey) and record.value is None:
+            self._ended[group_id] = group.epoch
             self.groups[group_id] = ClassicGroup(group_id)  # its offsets may stay
             self._drop_if_nothing_is_left(group_id)
+        else:
+            group.apply(record)
 
     def apply_marker(self, producer_id: int, committed: bool) -> None:
         self.offsets.apply_marker(producer_id, committed)
@@ -125,7 +144,7 @@ class GroupMachine:
         outcome = Outcome()
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
-                group.loaded(now.monotonic_ms, self._config.consumer_session_timeout_ms)
+                group.begin_sessions(now.monotonic_ms, self._config.consumer_session_timeout_ms)
                 continue
             for member in group.members.values():
                 group.extend_session(member, now.monotonic_ms)
@@ -141,13 +160,7 @@ class GroupMachine:
         for group in self.groups.values():
             if isinstance(group, ConsumerGroup):
                 continue  # nobody waits in it
-            for member in group.members.values():
-                join, member.awaiting_join = member.awaiting_join, None
-                if join is not None:
-                    outcome.answer(join, JoinGroupResponse(error_code=code, member_id=member.id))
-                sync, member.awaiting_sync = member.awaiting_sync, None
-                if sync is not None:
-                    outcome.answer(sync, SyncGroupResponse(error_code=code))
+            refuse_all(group, code, outcome)
         return outcome
 
     # -- membership ----------------------------------------------------------------------------------------
@@ -161,48 +174,84 @@ class GroupMachine:
             code = ErrorCode.INVALID_SESSION_TIMEOUT
         elif group is None and request.member_id:
             code = ErrorCode.UNKNOWN_MEMBER_ID
-        elif isinstance(group, ConsumerGroup):
-            if group.is_vacant:
-                outcome.records += group.tombstones()
-            else:
-                code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         if code is not ErrorCode.NONE:
             outcome.answer(reply, JoinGroupResponse(error_code=code, member_id=request.member_id))
             return outcome
+        if isinstance(group, ConsumerGroup):
+            if not group.is_vacant:
+                self._join_consumer_group(group, request, caller, reply, now, outcome)
+                return outcome
+            outcome.records += group.tombstones()
         group = self._classic_group(request.group_id)
         Join(Rebalance(group, config, now, outcome), request, caller, reply, self._new_member_id).decide()
         self._drop_if_nothing_is_left(group.id)
         return outcome
 
+    def _join_consumer_group(
+        self,
+        group: ConsumerGroup,
+        request: JoinGroupRequest,
+        caller: Caller,
+        reply: Reply,
+        now: Now,
+        outcome: Outcome,
+    ) -> None:
+        change = Change(group, self._topics, self._config, now)
+        try:
+            response = ClassicJoin(change, request, caller, self._new_member_id).decide()
+        except Refused as refusal:
+            outcome.answer(reply, JoinGroupResponse(error_code=refusal.code, member_id=request.member_id))
+            return
+        outcome.records += change.records
+        if change.replaced is not None and can_downgrade(change.members, self._config):
+            outcome.records += downgraded(
+                group, change.epoch, change.members, change.targets, self._topics, now.wall_ms
+            )
+        outcome.tells_the_log = True
+        outcome.answer(reply, response)
+
     def sync(self, request: SyncGroupRequest, reply: Reply, now: Now) -> Outcome:
         outcome = Outcome()
         group = self.groups.get(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            outcome.answer(reply, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-        else:
+        if isinstance(group, ClassicGroup):
             classic_requests.sync(Rebalance(group, self._config, now, outcome), request, reply)
+            return outcome
+        try:
+            if group is None:
+                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
+            response = classic_members.sync(group, request, self._topics, now.monotonic_ms)
+            outcome.tells_the_log = True
+        except Refused as refusal:
+            response = SyncGroupResponse(error_code=refusal.code)
+        outcome.answer(reply, response)
         return outcome
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
         group = self.groups.get(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            return ErrorCode.UNKNOWN_MEMBER_ID
         try:
-            return classic_requests.heartbeat(group, request, now_ms)
+            if isinstance(group, ClassicGroup):
+                return classic_requests.heartbeat(group, request, now_ms)
+            if group is not None:
+                return classic_members.heartbeat(group, request, self._topics, now_ms)
         except Refused as refusal:
             return refusal.code
+        return ErrorCode.UNKNOWN_MEMBER_ID
 
     def leave(self, group_id: str, members: Sequence[MemberIdentity], reply: Reply, now: Now) -> Outcome:
         outcome = Outcome()
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if isinstance(group, ClassicGroup):
+            results = classic_requests.leave(Rebalance(group, self._config, now, outcome), list(members))
+            self._drop_if_nothing_is_left(group_id)
+        elif group is not None:
+            results, gone = classic_members.leave(group, members)
+            if gone:
+                outcome.records += without(group, gone, self._config, self._topics, now.wall_ms)
+        else:
             results = [
                 MemberResponse(each.member_id, each.group_instance_id, ErrorCode.UNKNOWN_MEMBER_ID)
                 for each in members
             ]
-        else:
-            results = classic_requests.leave(Rebalance(group, self._config, now, outcome), list(members))
-            self._drop_if_nothing_is_left(group_id)
         outcome.answer(reply, LeaveGroupResponse(members=results))
         return outcome
 
@@ -212,9 +261,12 @@ class GroupMachine:
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):
             late = group.overdue(now.monotonic_ms)
+            for member_id, wait in late.items():
+                log.info(
+                    "group %s goes on without %s, which did not %s in time", group_id, member_id, wait.value
+                )
             if late:
-                log.info("group %s: members %s were not heard of in time", group_id, ", ".join(late))
-                outcome.records += consumer_removal.remove(group, late)
+                outcome.records += without(group, list(late), self._config, self._topics, now.wall_ms)
         elif group is not None:
             Rebalance(group, self._config, now, outcome).tick()
             self._drop_if_nothing_is_left(group_id)
@@ -226,41 +278,44 @@ class GroupMachine:
         self,
         request: ConsumerGroupHeartbeatRequest,
         caller: Caller,
-        topics: Topics,
+        visible_topics: VisibleTopics,
         reply: Reply,
         now: Now,
     ) -> Outcome:
         """Refused for what a member must not ask; then nothing has changed."""
         outcome = Outcome()
         check_request(request, caller.version, self._config)
-        group, converted = self._consumer_group(request)
         if is_leaving(request):
-            outcome.records += consumer_removal.leave(group, request)
-            response = ConsumerGroupHeartbeatResponse(
-                member_id=request.member_id, member_epoch=request.member_epoch
-            )
-        else:
-            heartbeat = Heartbeat(group, request, caller, topics, self._config, now)
-            response = heartbeat.decide(self._new_member_id)
-            outcome.records += [*converted, *heartbeat.records]
-            outcome.tells_the_log = response.assignment is not None
-            self.groups[group.id] = group
+            self._leave_consumer_group(request, reply, now, outcome)
+            return outcome
+        known = self.groups.get(request.group_id)
+        group, converted = consumer_group(known, request, self._config, self._topics)
+        change = Change(group, self._topics, self._config, now)
+        response = Heartbeat(change, request, caller, visible_topics).decide(self._new_member_id)
+        outcome.records += [*converted, *change.records]
+        outcome.tells_the_log = response.assignment is not None
         outcome.answer(reply, response)
+        if isinstance(known, ClassicGroup):
+            group.begin_sessions(now.monotonic_ms, self._config.consumer_session_timeout_ms)
+            refuse_all(known, ErrorCode.REBALANCE_IN_PROGRESS, outcome)
+        self._decided = None if known is group else group
         return outcome
 
-    def _consumer_group(
-        self, request: ConsumerGroupHeartbeatRequest
-    ) -> tuple[ConsumerGroup, list[StateRecord]]:
-        """With the records that end a classic group without members, whose place it takes."""
-        group_id = request.group_id
-        group = self.groups.get(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group, []
-        if request.member_epoch != JOINS or (group is not None and not group.is_vacant):
-            reason = "there is none" if group is None else "it has members that use the classic protocol"
-            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is no consumer group: {reason}")
-        is_logged = group is not None and group.is_logged
-        return ConsumerGroup(group_id), [group_record(group_id, None)] if is_logged else []
+    def _leave_consumer_group(
+        self, request: ConsumerGroupHeartbeatRequest, reply: Reply, now: Now, outcome: Outcome
+    ) -> None:
+        group = self.groups.get(request.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise no_consumer_group(request.group_id, group)
+        member = consumer_removal.leaving_member(group, request)
+        if request.member_epoch == LEAVES_FOR_A_WHILE:
+            outcome.records += consumer_removal.leave_for_a_while(group, member)
+        else:
+            outcome.records += without(group, [member.id], self._config, self._topics, now.wall_ms)
+        outcome.answer(
+            reply,
+            ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch),
+        )
 
     # -- offsets -------------------------------------------------------------------------------------------
 
@@ -270,30 +325,12 @@ class GroupMachine:
         if group is None and commit.generation >= 0:
             raise Refused(
                 ErrorCode.GROUP_ID_NOT_FOUND
-                if commit.version >= _MEMBER_EPOCHS_SINCE
+                if commit.version >= MEMBER_EPOCHS_SINCE
                 else ErrorCode.ILLEGAL_GENERATION
             )
         if group is not None:
-            self._check_commit(group, commit, now, in_transaction)
+            check_commit(group, commit, now.monotonic_ms, in_transaction)
         return commit_records(commit, now.wall_ms)
-
-    def _check_commit(self, group: Group, commit: Commit, now: Now, in_transaction: bool) -> None:
-        if commit.generation < 0 and group.state is GroupState.EMPTY:
-            return  # a consumer that assigns partitions to itself, or an administrator
-        is_by_member = commit.generation >= 0 or commit.member_id or commit.instance_id is not None
-        if not is_by_member:
-            if in_transaction:
-                return  # an old producer, which does not say who it is in the group (KIP-447)
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-        if isinstance(group, ConsumerGroup):
-            _check_member_epoch(group, commit, in_transaction)
-            return
-        member = group.check_member(commit.member_id, commit.instance_id)
-        if commit.generation != group.generation:
-            raise Refused(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.COMPLETING_REBALANCE and not in_transaction:
-            raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)  # which would be the end of a Java producer
-        group.extend_session(member, now.monotonic_ms)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> None:
         """Members of consumer groups must not go on from an offset that the next owner may have moved."""
@@ -367,13 +404,3 @@ class GroupMachine:
         if is_all and group.is_vacant and group.is_logged:
             records += group.tombstones()
         return records
-
-
-def _check_member_epoch(group: ConsumerGroup, commit: Commit, in_transaction: bool) -> None:
-    """Members of consumer groups commit with 9 or newer; producers do not know of stale epochs."""
-    member = group.member(commit.member_id)
-    if commit.version < _MEMBER_EPOCHS_SINCE and not in_transaction:
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    if in_transaction and commit.generation != member.epoch:
-        raise Refused(ErrorCode.ILLEGAL_GENERATION)
-    group.check_epoch(commit.member_id, commit.generation)

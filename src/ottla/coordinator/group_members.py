@@ -9,6 +9,8 @@ from typing import NamedTuple, TypeAlias
 from ottla.coordinator.group_records import MemberMetadata
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
+_MEMBER_ID_REQUIRED_SINCE = 4
+
 Reply: TypeAlias = object
 """Whoever waits for an answer. The machine only keeps it and gives it back with the answer."""
 
@@ -30,7 +32,7 @@ class Member:
     rebalance_timeout_ms: int
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]  # (name, metadata), the best liked first
-    assignment: bytes = b""
+    assignment: bytes = b""  # of the last generation that was stable: it may still read that
     session_deadline_ms: int | None = None  # None: it waits for us, so it need not show that it lives
     is_new: bool = False  # it has not been part of a generation yet
     awaiting_join: Reply | None = None
@@ -98,3 +100,12 @@ def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
     if request.rebalance_timeout_ms >= 0:
         return request.rebalance_timeout_ms
     return request.session_timeout_ms
+
+
+def needs_member_id(request: JoinGroupRequest, caller: Caller) -> bool:
+    """Whether the member must first hear of its id, and join with it then.
+
+    One that is gone before must not hold up the others (KIP-394). Static members are known by their own id.
+    """
+    is_unknown = not request.member_id and request.group_instance_id is None
+    return is_unknown and caller.version >= _MEMBER_ID_REQUIRED_SINCE

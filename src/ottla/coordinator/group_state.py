@@ -1,10 +1,12 @@
-"""What groups of both protocols have in common: their states by name, and that nothing is due."""
+"""What groups of both protocols have in common: their states by name, and when nothing is due."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 NEVER_MS = 2**63 - 1
+AT_ONCE_MS = -1
+"""As `wake_ms` of groups: the next thing that happens to it is its own."""
 
 
 class GroupState(Enum):

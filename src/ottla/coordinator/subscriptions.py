@@ -1,6 +1,6 @@
 """Which topics a member of a classic consumer group reads: how its metadata begins in all versions.
 
-The rest of the metadata is between the members; the coordinator never looks at it.
+The rest of the metadata is between the members, unless their group becomes a consumer group (KIP-848).
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from ottla.model.errors import Malformed
 from ottla.protocol.codec import decode
 from ottla.protocol.fields import Int16, Message
 
-CONSUMER_PROTOCOL = "consumer"
 
-
-class ConsumerSubscription(Message, versions=(0, 0)):
+class _SubscribedTopics(Message, versions=(0, 0)):
     version: Int16 = 0
     topics: Sequence[str] = ()
 
@@ -22,6 +20,6 @@ class ConsumerSubscription(Message, versions=(0, 0)):
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
     """None when the metadata is not what consumers send."""
     try:
-        return frozenset(decode(ConsumerSubscription, 0, metadata)[0].topics)
+        return frozenset(decode(_SubscribedTopics, 0, metadata)[0].topics)
     except Malformed:
         return None

@@ -132,14 +132,12 @@ _GROUPS = (
         "The assignors that the broker offers to groups of the new protocol; the first is the default.",
         some_of("uniform", "range"),
     ),
-    Setting(
+    _group(
         "group.consumer.migration.policy",
         STRING,
-        "disabled",
+        "bidirectional",
         "Whether a group with members can go from the classic protocol to the new one, or back.",
         one_of("disabled", "upgrade", "downgrade", "bidirectional"),
-        "medium",
-        unsupported="a group changes its protocol only while it is empty",
     ),
     _group(
         "offset.metadata.max.bytes",

@@ -10,11 +10,11 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ottla.controller.changes import Change, PartitionsAdded, TopicCreated, TopicDeleted
+from ottla.controller.changes import BrokerRegistered, Change, PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.controller.topics import TopicSpec
 from ottla.coordinator.group_config import GroupConfig
 from ottla.coordinator.group_machine import GroupMachine
-from ottla.coordinator.group_state import NEVER_MS
+from ottla.coordinator.group_state import AT_ONCE_MS, NEVER_MS
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now, StateRecord
 from ottla.model.configs import BrokerConfig
@@ -22,6 +22,7 @@ from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import OFFSETS_TOPIC
 from ottla.protocol.fields import Message
 from ottla.server.exchange import Exchange
+from ottla.server.group_topics import ClusterTopics
 from ottla.server.long_requests import Work
 from ottla.server.state_partition import Done, StatePartition
 from ottla.server.state_topic import StateTopic
@@ -60,7 +61,7 @@ class GroupService:
         config = services.broker_config
         self._services = services
         self.config = GroupConfig.of(config)
-        self.topics_version = 0  # another one after each change of topics or of their partition counts
+        self.topics_version = 0  # another one after each change of topics, partition counts or racks
         self._serves_consumer_groups = "consumer" in config.texts("group.coordinator.rebalance.protocols")
         self._timers: dict[str, Timer] = {}  # one for each group in which time can change something
         self._expiry_interval_ms = config.integer("offsets.retention.check.interval.ms")
@@ -139,6 +140,9 @@ class GroupService:
             partition.when_durable(answer)
         else:
             answer(None)
+        group = partition.machine.groups.get(group_id)
+        if group is not None and group.wake_ms == AT_ONCE_MS:
+            self.follow_up(partition, group_id, partition.machine.tick(group_id, self.now))
         self.set_timer(partition, group_id)
 
     def when_durable(self, partitions: Iterable[Groups], done: Done) -> None:
@@ -193,7 +197,7 @@ class GroupService:
     # -- what the topic asks for ---------------------------------------------------------------------------
 
     def new_machine(self) -> GroupMachine:
-        return GroupMachine(self.config, _new_member_id)
+        return GroupMachine(self.config, _new_member_id, ClusterTopics(self._services))
 
     def loaded(self, partition: Groups) -> None:
         outcome = partition.machine.loaded(self.now)
@@ -213,7 +217,7 @@ class GroupService:
 
     def follow(self, change: Change) -> None:
         self.topic.follow(change)
-        if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded):
+        if isinstance(change, TopicCreated | TopicDeleted | PartitionsAdded | BrokerRegistered):
             self.topics_version += 1
         if isinstance(change, TopicDeleted) and change.topic.name != OFFSETS_TOPIC:
             for partition in self.loaded_partitions():

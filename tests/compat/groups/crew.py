@@ -74,7 +74,8 @@ class Crew:
     ) -> None:
         self._client = client  # which of the commands members are, unless told otherwise
         self._commands = commands
-        self._arguments = [bootstrap, group, topic, strategy]
+        self._arguments = [bootstrap, group, topic]
+        self._strategy = strategy
         self.members: list[Member] = []
         self._home = tempfile.TemporaryDirectory()
 
@@ -88,8 +89,8 @@ class Crew:
             member.close()
         self._home.cleanup()
 
-    def add(self, count: int = 1, client: str | None = None) -> list[Member]:
-        command = [*self._commands[client or self._client], *self._arguments]
+    def add(self, count: int = 1, client: str | None = None, strategy: str | None = None) -> list[Member]:
+        command = [*self._commands[client or self._client], *self._arguments, strategy or self._strategy]
         for _ in range(count):
             self.members.append(Member(command, Path(self._home.name, str(len(self.members)))))
         return self.members[-count:]

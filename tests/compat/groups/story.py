@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from itertools import count
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat.broker import unique_name
@@ -86,6 +86,69 @@ def ends(broker: BrokerProcess, topic: str) -> list[int]:
     ]
     consumer.close()
     return found
+
+
+class Watch:
+    """Looks at a group all the time: no partition may have two owners, and which protocols it had."""
+
+    def __init__(self, broker: BrokerProcess, group: str) -> None:
+        self.types: list[str] = []  # in the order of their coming
+        self.conflicts: list[str] = []
+        self._group = group
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(0.05):
+            try:
+                group = self._admin.describe_consumer_groups([self._group])[self._group].result(30)
+            except KafkaException:
+                continue  # it has none yet, or becomes another just now
+            owners: dict[int, str] = {}
+            for member in group.members:
+                for each in member.assignment.topic_partitions if member.assignment else ():
+                    if each.partition in owners:
+                        self.conflicts.append(f"{each}: {owners[each.partition]} and {member.member_id}")
+                    owners[each.partition] = member.member_id
+            if group.members and group.type.name not in self.types[-1:]:
+                self.types.append(group.type.name)
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+
+def group_changes_its_protocol(
+    broker: BrokerProcess,
+    old: tuple[str, str],
+    new: tuple[str, str],
+    commands: Mapping[str, list[str]] = PYTHON_CLIENTS,
+) -> None:
+    """All members are replaced one by one, there and back; `old` and `new` are client and strategy."""
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    load, watch = Load(broker, topic), Watch(broker, group)
+    try:
+        with Crew(*old, broker.bootstrap, group, topic, commands) as crew:
+            crew.add(2)
+            crew.wait_for_shares(3, 3)
+            for client, strategy in (new, old):
+                for _ in range(2):
+                    (joined,) = crew.add(1, client, strategy)
+                    crew.wait_for_shares(2, 2, 2)
+                    crew.alive[0].leave()
+                    crew.wait_for_shares(3, 3)
+                    assert joined.assigned
+            crew.wait_for(load.stop())
+            for member in crew.alive:
+                member.leave()
+    finally:
+        load.stop()
+        watch.stop()
+    assert watch.conflicts == []
+    assert watch.types == ["CLASSIC", "CONSUMER", "CLASSIC"]
+    assert committed(broker, group, topic) == ends(broker, topic)
 
 
 def members_come_and_go(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.coordinator.consumer_change import assignor_of
 from ottla.coordinator.consumer_group import ConsumerGroup
-from ottla.coordinator.consumer_heartbeat import assignor_of
 from ottla.coordinator.consumer_members import NO_SLOTS, ConsumerMember, Slots, by_topic
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.consumer_group_describe import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.server.group_service import Groups
     from ottla.server.services import Services
 
+_CLASSIC = 0
 _CONSUMER = 1
 _NOT_ASKED = -(2**31)
 
@@ -113,7 +114,7 @@ def _member(services: Services, group: ConsumerGroup, member: ConsumerMember) ->
         member.pattern,
         _assignment(services, member.assigned),
         _assignment(services, group.targets.get(member.id, NO_SLOTS)),
-        _CONSUMER,
+        _CONSUMER if member.classic is None else _CLASSIC,
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ottla.coordinator.consumer_heartbeat import KnownTopic
 from ottla.coordinator.group_members import Caller
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.consumer_group_heartbeat import (
@@ -29,17 +28,18 @@ def handle(
     exchange: Exchange[ConsumerGroupHeartbeatRequest], services: Services
 ) -> ConsumerGroupHeartbeatResponse | None:
     request, groups = exchange.request, services.groups
-    topics = _Topics(exchange, services)
     reply = Reply(exchange, _refusal)
     caller = Caller(exchange.version, exchange.client_id or "", f"/{exchange.connection.peer_host}")
     try:
         if not exchange.may(request.group_id):
             raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         groups.check_serves_consumer_groups()
-        topics.check(request.subscribed_topic_names or ())
+        _check_topics(exchange, services)
         partition = groups.find(request.group_id)
         partition.check_writable()
-        outcome = partition.machine.consumer_heartbeat(request, caller, topics, reply, groups.now)
+        outcome = partition.machine.consumer_heartbeat(
+            request, caller, lambda: _visible_topics(exchange, services), reply, groups.now
+        )
     except Refused as refusal:
         return _refusal(refusal.code, refusal.text)
     groups.follow_up(partition, request.group_id, outcome)
@@ -50,29 +50,17 @@ def _refusal(code: ErrorCode, text: str | None = None) -> ConsumerGroupHeartbeat
     return ConsumerGroupHeartbeatResponse(error_code=code, error_message=text or code.text)
 
 
-class _Topics:
-    """The cluster's topics as the peer may know them."""
+def _check_topics(exchange: Exchange[ConsumerGroupHeartbeatRequest], services: Services) -> None:
+    names = exchange.request.subscribed_topic_names or ()
+    hidden = [name for name in names if not _may_describe(exchange, services, name)]
+    if hidden:
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"not allowed to describe {', '.join(hidden)}")
 
-    def __init__(self, exchange: Exchange[ConsumerGroupHeartbeatRequest], services: Services) -> None:
-        self._exchange = exchange
-        self._services = services
-        self.version = services.groups.topics_version
 
-    def check(self, names: Iterable[str]) -> None:
-        hidden = [name for name in names if not self._may_describe(name)]
-        if hidden:
-            raise Refused(
-                ErrorCode.TOPIC_AUTHORIZATION_FAILED, f"not allowed to describe {', '.join(hidden)}"
-            )
+def _visible_topics(exchange: Exchange[ConsumerGroupHeartbeatRequest], services: Services) -> Iterable[str]:
+    topics = services.controller.image.topics
+    return [name for name in topics if _may_describe(exchange, services, name)]
 
-    def find(self, name: str) -> KnownTopic | None:
-        topic = self._services.controller.image.topics.get(name)
-        return None if topic is None else KnownTopic(topic.id, len(topic.partitions))
 
-    def names(self) -> Iterable[str]:
-        topics = self._services.controller.image.topics
-        return [name for name in topics if self._may_describe(name)]
-
-    def _may_describe(self, name: str) -> bool:
-        connection = self._exchange.connection
-        return self._services.may(connection, Operation.DESCRIBE, ResourceType.TOPIC, name)
+def _may_describe(exchange: Exchange[ConsumerGroupHeartbeatRequest], services: Services, name: str) -> bool:
+    return services.may(exchange.connection, Operation.DESCRIBE, ResourceType.TOPIC, name)
