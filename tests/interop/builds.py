@@ -50,6 +50,13 @@ def zookeeper_command() -> list[str]:
     return _java(os.pathsep.join([str(output / "classes"), str(output / "lib" / "*")]))
 
 
+def spark_connector_jars() -> list[Path]:
+    """Spark's own Kafka connector and what it needs."""
+    output = _OUTPUT / "spark"
+    _build("spark", ["mvn", "java"], lambda: _copy_jars("spark", output))
+    return sorted((output / "lib").glob("*.jar"))
+
+
 def go_driver() -> Path:
     return _go_driver("go")
 

@@ -1,0 +1,77 @@
+"""One range of offsets as Arrow record batches, in a worker of an executor.
+
+The worker outlives its task: consumers stay, with their connections, for the ranges of the next micro-batch.
+The consumer fetches ahead, so the next answer travels while Spark works on this one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ottla.client.consumer import Consumer
+from ottla.client.errors import OffsetOutOfRange
+from ottla.model.limits import MIB
+from ottla.pipeline.errors import PipelineError
+from ottla.pipeline.loss import LossPolicy
+from ottla.pipeline.options import ReadOptions
+from ottla.pipeline.ranges import OffsetRange
+from ottla.records.columns import Columns
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+ROWS_MAX = 50_000  # of one record batch: below 10,000 the JVM's work per batch shows, above nothing is gained
+_POLL_SECONDS = 1.0
+_DEFAULTS = {
+    "auto.offset.reset": "none",  # an offset that is gone is for `loss` to judge
+    "max.partition.fetch.bytes": str(4 * MIB),  # one partition is read at a time
+}
+
+_consumers: dict[tuple[str, tuple[tuple[str, str], ...]], Consumer] = {}
+
+
+def read_range(options: ReadOptions, range_: OffsetRange) -> Iterator[RecordBatch]:
+    if range_.size <= 0:
+        return iter(())
+    if options.path is not None:
+        from ottla.pipeline.files import read_file_range
+
+        return read_file_range(options, range_, ROWS_MAX)
+    return _fetch(options, range_)
+
+
+def _fetch(options: ReadOptions, range_: OffsetRange) -> Iterator[RecordBatch]:
+    consumer = consumer_of(options.bootstrap, options.client)
+    target, end_offset = range_.target, range_.end_offset
+    columns = Columns(options.columns, ROWS_MAX)
+    consumer.assign({target: range_.start_offset}, {target: end_offset})
+    heard = time.monotonic()
+    while (position := consumer.position(target)) < end_offset:
+        try:
+            consumer.poll_into(columns, _POLL_SECONDS)
+        except OffsetOutOfRange:
+            LossPolicy(fails=options.fail_on_data_loss).report(
+                f"{target} no longer has offset {position}, which the query was to read up to {end_offset}"
+            )
+            consumer.assign({target: "start"}, {target: end_offset})
+        if columns.is_full:
+            yield columns.take()
+        if consumer.position(target) > position:
+            heard = time.monotonic()
+        elif (time.monotonic() - heard) * 1000 > options.poll_timeout_ms:
+            raise PipelineError(
+                f"{target} gave nothing at {position} for {options.poll_timeout_ms} ms, its range ends "
+                f"at {end_offset}: see whether its broker runs, or raise kafkaConsumer.pollTimeoutMs"
+            )
+    if columns.rows:
+        yield columns.take()
+
+
+def consumer_of(bootstrap: str, settings: Mapping[str, str]) -> Consumer:
+    """This process's consumer with these settings; it has no group, and reads for one task at a time."""
+    key = (bootstrap, tuple(sorted(settings.items())))
+    if key not in _consumers:
+        _consumers[key] = Consumer(bootstrap, strategy=(), **{**_DEFAULTS, **settings})
+    return _consumers[key]
