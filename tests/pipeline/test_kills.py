@@ -148,24 +148,21 @@ def test_killed_drivers_workers_and_brokers_leave_each_record_once(
     broker: BrokerProcess, job: tuple[CopyJob, str, str]
 ) -> None:
     copy, source, sink = job
-    _fill(broker, source, 600)
-    copy.arm("written", "die")
+    _fill(broker, source, 900)
+    copy.arm("written", "die")  # a task's worker: Spark tries the task again
     copy.start()
     copy.wait_for("written")
     broker.kill()
     broker.start()
+    for step in ("deciding", "ended_first"):  # the driver's worker: the batch comes again
+        copy.arm(step, "die")
+        copy.wait_for(step)
     copy.arm("ended_first", "hang")
     copy.wait_for("ended_first")
     copy.kill()
-
-    copy.arm("deciding", "hang")
-    copy.start()
-    copy.wait_for("deciding")
-    copy.kill()
-
     copy.start()
     copy.finish()
-    _check_exactly_once(broker, sink, 600)
+    _check_exactly_once(broker, sink, 900)
 
 
 @pytest.mark.slow
