@@ -12,6 +12,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 SOURCE = Path("src")
+KERNELS = ("kernel", "kernel_header", "kernel_compaction", "kernel_scan", "kernel_columns", "kernel_rows")
 
 
 def extension(name: str, source: Path) -> Extension:
@@ -27,8 +28,7 @@ def compiled() -> list[Extension]:
         return []
     # Kernels of records have other module names than their sources, so that both can be imported.
     kernels = [
-        extension(f"ottla.records._{name}", SOURCE / "ottla" / "records" / f"{name}.py")
-        for name in ("kernel", "kernel_header", "kernel_compaction", "kernel_scan", "kernel_columns")
+        extension(f"ottla.records._{name}", SOURCE / "ottla" / "records" / f"{name}.py") for name in KERNELS
     ]
     # A module with a .pxd beside it keeps its name (src/ottla/compiled_modules.py). Its annotations are for
     # readers; C types stand in the .pxd alone.

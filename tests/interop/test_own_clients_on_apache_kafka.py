@@ -18,6 +18,8 @@ SUITES = (
     "producer",
     "consumer",
     "worker_pool",
+    "columns",
+    "send_arrow",
     "partitioners",
     "plugins",
     "groups",

@@ -17,6 +17,7 @@ class Kernels(NamedTuple):
     compaction: ModuleType
     scan: ModuleType
     columns: ModuleType
+    rows: ModuleType
 
 
 def compiled_kernels() -> Kernels:
@@ -27,6 +28,7 @@ def compiled_kernels() -> Kernels:
             importlib.import_module("ottla.records._kernel_compaction"),
             importlib.import_module("ottla.records._kernel_scan"),
             importlib.import_module("ottla.records._kernel_columns"),
+            importlib.import_module("ottla.records._kernel_rows"),
         )
     except ModuleNotFoundError:
         pytest.skip("no compiled kernel was built here (no C compiler, or OTTLA_NO_KERNEL)")
@@ -39,6 +41,7 @@ def source_kernels() -> Kernels:
         importlib.import_module("ottla.records.kernel_compaction"),
         importlib.import_module("ottla.records.kernel_scan"),
         importlib.import_module("ottla.records.kernel_columns"),
+        importlib.import_module("ottla.records.kernel_rows"),
     )
 
 
@@ -51,6 +54,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> K
     monkeypatch.setattr(kernel_choice, "compaction_kernel", chosen.compaction)
     monkeypatch.setattr(kernel_choice, "scan_kernel", chosen.scan)
     monkeypatch.setattr(kernel_choice, "columns_kernel", chosen.columns)
+    monkeypatch.setattr(kernel_choice, "rows_kernel", chosen.rows)
     return chosen
 
 

@@ -102,4 +102,5 @@ def test_the_kernel_is_built_with_a_compiler(project_copy: Path) -> None:
         "_kernel_compaction",
         "_kernel_scan",
         "_kernel_columns",
+        "_kernel_rows",
     }

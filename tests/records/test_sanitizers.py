@@ -18,6 +18,7 @@ LOAD = [
     "test_batch.py",
     "test_compaction_kernel.py",
     "test_columns.py",
+    "test_rows.py",
 ]
 
 RUN = """

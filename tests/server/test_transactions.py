@@ -90,6 +90,17 @@ def test_requests_behind_the_first_of_a_partition_keep_their_order(client: WireC
         assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, number)
 
 
+def test_requests_behind_the_first_have_their_own_partitions_added(client: WireClient, topic: str) -> None:
+    producer = Producer(client)
+    client.send_together(
+        *((producer.produce_request(topic, b"v", partition=number % 3), NEW_PRODUCE) for number in range(6))
+    )
+    for number in range(6):
+        (answer,) = client.receive().responses[0].partition_responses
+        assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, number // 3)
+    assert producer.described().topics[0].partitions == (0, 1, 2)
+
+
 @pytest.mark.parametrize(
     ("version", "code"),
     [(9, ErrorCode.INVALID_TXN_STATE), (OLD_PRODUCE, ErrorCode.TRANSACTION_ABORTABLE)],

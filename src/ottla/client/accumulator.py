@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ottla.client.errors import ClientError
 from ottla.model.offsets import NO_SEQUENCE
 from ottla.model.topics import TopicPartition
+from ottla.records.rows import EncodedRecords
 
 Headers = Sequence[tuple[str, bytes | None]]
 RecordFields = tuple[int, int, bytes | None, bytes | None, Headers]
@@ -34,6 +35,8 @@ class Delivery(NamedTuple):
 
 OnDelivery = Callable[[Delivery | None, ClientError | None], object]
 
+OnDone = Callable[["Batch"], object]
+
 
 class Batch:
     __slots__ = (
@@ -51,6 +54,7 @@ class Batch:
         "is_open",
         "lane",
         "not_before_ms",
+        "on_done",
         "order",
         "records",
         "size",
@@ -60,15 +64,16 @@ class Batch:
         self.lane = lane
         self.order = order  # grows within a lane: the order that must be kept
         self.created_ms = created_ms
-        self.records: list[RecordFields] = []
+        self.records: list[RecordFields] | EncodedRecords = []
         self.size = BATCH_OVERHEAD_BYTES  # bytes as a bound
         self.callbacks: list[tuple[int, OnDelivery]] = []
+        self.on_done: OnDone | None = None  # called once for the batch, or for each that it was split into
         self.is_open = True  # takes more records
         # On its way:
         self.attempts = 0
         self.not_before_ms = 0  # the pause before the next try
         self.base_sequence = NO_SEQUENCE
-        self.encoded: bytes | None = None
+        self.encoded: bytes | memoryview | None = None
         self.fate_unknown = False  # it was sent, and no answer said whether it was written
         # At the end, one of: offset (None: not told), error, two smaller batches in its place.
         self.is_done = False
@@ -76,6 +81,13 @@ class Batch:
         self.append_time_ms: int | None = None  # of a topic that stamps records itself
         self.error: ClientError | None = None
         self.halves: tuple[Batch, Batch] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is under way any more."""
+        if self.halves is not None:
+            return all(half.is_over for half in self.halves)
+        return self.is_done
 
     def delivery(self, index: int) -> Delivery:
         timestamp_ms = self.records[index][1] if self.append_time_ms is None else self.append_time_ms
@@ -125,8 +137,7 @@ class Accumulator:
         """The batch that took the record, and its number there."""
         lane = self.lanes.get((topic, partition))  # type: ignore[call-overload]  # a plain tuple is equal
         if lane is None:
-            target = TopicPartition(topic, partition)
-            lane = self.lanes[target] = Lane(target)
+            lane = self._lane(TopicPartition(topic, partition))
         queue = lane.queue
         batch = queue[-1] if queue else None
         if batch is None or not batch.is_open or batch.size + size > self._batch_bytes_max:
@@ -135,12 +146,29 @@ class Accumulator:
             batch = self._begin(lane, now_ms)
             queue.append(batch)
         index = len(batch.records)
-        batch.records.append((index, timestamp_ms, key, value, headers))
+        batch.records.append((index, timestamp_ms, key, value, headers))  # type: ignore[union-attr]  # it is open
         batch.size += size
         self.bytes += size
         if batch.size >= self._batch_bytes_max:
             batch.is_open = False
         return batch, index
+
+    def enqueue(self, target: TopicPartition, records: EncodedRecords, now_ms: int) -> Batch:
+        """Puts a whole batch behind what is there."""
+        lane = self.lanes.get(target) or self._lane(target)
+        if lane.queue:
+            lane.queue[-1].is_open = False
+        batch = self._begin(lane, now_ms)
+        batch.is_open = False
+        batch.records = records
+        batch.size += records.size
+        self.bytes += records.size
+        lane.queue.append(batch)
+        return batch
+
+    def _lane(self, target: TopicPartition) -> Lane:
+        lane = self.lanes[target] = Lane(target)
+        return lane
 
     def _begin(self, lane: Lane, now_ms: int) -> Batch:
         batch = Batch(lane, (lane.next_number, 0), now_ms)
@@ -154,6 +182,8 @@ class Accumulator:
         batch.is_done = True
         batch.is_open = False
         batch.encoded = None
+        if isinstance(batch.records, EncodedRecords):
+            batch.records.drop()
         self.bytes -= batch.size
         self.unfinished -= 1
 
@@ -178,6 +208,7 @@ class Accumulator:
         half.attempts = 1  # as a retry it goes before what is newer
         half.records = [(index, *fields[1:]) for index, fields in enumerate(batch.records[part])]
         half.size += sum(size_of(*fields[2:]) for fields in half.records)
+        half.on_done = batch.on_done
         first, last = part.start, part.start + len(half.records)
         half.callbacks = [(index - first, done) for index, done in batch.callbacks if first <= index < last]
         self.bytes += half.size

@@ -33,7 +33,7 @@ from ottla.client.fetched import ConsumedRecord
 from ottla.client.heartbeats import Heartbeats
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer_core import ProducerCore, is_over, not_delivered
+from ottla.client.producer_core import ProducerCore, not_delivered
 from ottla.client.producing import ProducerLoop
 from ottla.client.settings import COMMON_SETTINGS, load
 from ottla.client.transacting import TransactionCalls
@@ -253,7 +253,7 @@ class Producer:
         """Waits until everything sent before is delivered or has failed. Raises TimedOut (seconds)."""
         before = self._core.begin_waiting()
         try:
-            done = await self._changed.wait_for(lambda: all(is_over(batch) for batch in before), timeout)
+            done = await self._changed.wait_for(lambda: all(batch.is_over for batch in before), timeout)
         finally:
             self._core.end_waiting()
         if not done:

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ottla.client import plugins
-from ottla.client.accumulator import Accumulator, Batch, Headers, OnDelivery, checked_headers, size_of
+from ottla.client.accumulator import (
+    Accumulator,
+    Batch,
+    Headers,
+    OnDelivery,
+    OnDone,
+    checked_headers,
+    size_of,
+)
 from ottla.client.cluster_view import Topic
 from ottla.client.errors import ClientError, MessageTooLarge, UnknownPartition, UnknownTopic, broker_error
 from ottla.client.interceptors import Interceptors
@@ -21,7 +29,8 @@ from ottla.client.serializers import SERIALIZERS, Side
 from ottla.client.transactions import Transactions
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import ErrorCode
-from ottla.model.topics import topic_name_problem
+from ottla.model.topics import TopicPartition, topic_name_problem
+from ottla.records.rows import ANY_PARTITION, EncodedRecords, Group, Rows
 
 PLUGGABLE = ("key.serializer", "value.serializer", "partitioner.class", "interceptor.classes")
 
@@ -53,6 +62,7 @@ class Intake:
             plugins.resolve_all("interceptor.classes", plugged.get("interceptor.classes"), {}), configs
         )
         self.buffer_bytes = settings.integer("buffer.memory")
+        self.batch_bytes_max = min(settings.integer("batch.size"), settings.integer("max.request.size"))
         self._record_bytes_max = settings.integer("max.request.size")
         self._key = Side("key.serializer", plugged.get("key.serializer"), SERIALIZERS, configs)
         self._value = Side("value.serializer", plugged.get("value.serializer"), SERIALIZERS, configs)
@@ -159,6 +169,39 @@ class Intake:
         if partition is None and key is None:
             self._keyless[topic] = batch
         return batch, index
+
+    # -- rows ----------------------------------------------------------------------------------------------
+
+    def group(self, known: Topic, rows: Rows, now_ms: int) -> list[Group]:
+        """Where the rows go. Raises when one of them cannot become a record, or too large a one."""
+        chosen: list[int] | None = None
+        if self._partitioner is not None:
+            view = self._metadata.view
+            chosen = [
+                self._partitioner.partition(known.name, key, key, value, value, view)
+                for key, value in zip(rows.octets("key"), rows.octets("value"), strict=True)
+            ]
+        elif not self._choice.is_sticky:  # it has a new thought for each
+            chosen = [self._choice.choose(key, known, now_ms) for key in rows.octets("key")]
+        groups, largest = rows.group(len(known.partitions), chosen, by_key=self._choice.uses_keys)
+        if largest > self._record_bytes_max:
+            raise self._too_large(largest)
+        return groups
+
+    def enqueue(
+        self, known: Topic, partition: int, records: EncodedRecords, now_ms: int, on_done: OnDone | None
+    ) -> Batch:
+        """A whole batch, which waits as others do. Raises where it may not be sent."""
+        if self._transactions is not None:
+            self._transactions.check_open()
+        goes_anywhere = partition == ANY_PARTITION
+        if goes_anywhere:
+            partition = self._choose(known.name, None, known, now_ms)
+        batch = self._batches.enqueue(TopicPartition(known.name, partition), records, now_ms)
+        batch.on_done = on_done
+        if goes_anywhere:
+            self._keyless[known.name] = batch
+        return batch
 
     def _choose(self, topic: str, key: bytes | None, known: Topic, now_ms: int) -> int:
         if key is None:

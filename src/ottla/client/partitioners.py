@@ -62,6 +62,9 @@ def partition_of_key(key: bytes, partition_count: int) -> int:
 class Choice:
     """A built-in strategy."""
 
+    is_sticky = False  # whether keyless records of a batch share a partition
+    uses_keys = True
+
     def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
         raise NotImplementedError
 
@@ -71,6 +74,9 @@ class Choice:
 
 class Sticky(Choice):
     """One partition for a whole batch, then another: full batches instead of many small ones (KIP-480)."""
+
+    is_sticky = True
+    uses_keys = False
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance or random.Random()
@@ -88,6 +94,8 @@ class Sticky(Choice):
 
 class KeyElseSticky(Sticky):
     """The default: by the key, and without one sticky."""
+
+    uses_keys = True
 
     def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
         if key is not None:

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from ottla.client.accumulator import Headers, OnDelivery
+from ottla.client.arrow_calls import ArrowCalls
 from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Topic
@@ -28,7 +29,7 @@ from ottla.client.delivery import SendFuture
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer_core import ProducerCore, is_over, not_delivered
+from ottla.client.producer_core import ProducerCore, not_delivered
 from ottla.client.producing import ProducerLoop
 from ottla.client.transacting import TransactionCalls
 from ottla.model.config_types import TypedValues
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 _living: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 
-class Producer:
+class Producer(ArrowCalls):
     def __init__(
         self,
         bootstrap: str | Sequence[str],
@@ -167,7 +168,7 @@ class Producer:
         with self._changed:
             before = self._core.begin_waiting()
             try:
-                done = self._changed.wait_for(lambda: all(is_over(batch) for batch in before), timeout)
+                done = self._changed.wait_for(lambda: all(batch.is_over for batch in before), timeout)
             finally:
                 self._core.end_waiting()
         if not done:

@@ -86,14 +86,8 @@ class ProducerCore:
         )
 
 
-def is_over(batch: Batch) -> bool:
-    if batch.halves is not None:
-        return all(is_over(half) for half in batch.halves)
-    return batch.is_done
-
-
 def not_delivered(batches: Sequence[Batch], timeout: float | None) -> TimedOut:
-    left = sum(len(batch.records) for batch in batches if not is_over(batch))
+    left = sum(len(batch.records) for batch in batches if not batch.is_over)
     return TimedOut(f"{left} records are not delivered after {timeout} s")
 
 

@@ -8,10 +8,11 @@ without it, so that they may send.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, cast
 
-from ottla.client.accumulator import Batch, Delivery
+from ottla.client.accumulator import Batch
 from ottla.client.cluster_view import Broker
 from ottla.client.errors import ClientError, Closed, TransactionAborted, broker_error
 from ottla.client.producer_core import ProducerCore
@@ -30,6 +31,7 @@ from ottla.protocol.messages.produce import (
 )
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.content import Record, build_batch
+from ottla.records.rows import EncodedRecords
 
 _VERSION_WITHOUT_IDS = 12
 _VERSION_END = 32_767
@@ -61,9 +63,9 @@ class ProducerLoop:
         self._acks = -1 if settings.text("acks") in ("all", "-1") else int(settings.text("acks"))
         self._timeout_ms = settings.integer("request.timeout.ms")
         codec = settings.text("compression.type")
-        self._codec = CODECS.index(codec)
+        self.codec = CODECS.index(codec)
         leveled = codec in ("gzip", "lz4", "zstd")
-        self._level = settings.integer(f"compression.{codec}.level") if leveled else None
+        self.codec_level = settings.integer(f"compression.{codec}.level") if leveled else None
         self._metadata_version = 0  # that callers who wait for a topic were told of
         self._identity_asked = False
         self._identity_failures = 0
@@ -236,18 +238,20 @@ class ProducerLoop:
             lost = ClientError("the broker's answer says nothing about this partition")
             self._sender.no_answer(by_place.values(), lost, now_ms)
 
-    def _encoded(self, batch: Batch) -> bytes:
+    def _encoded(self, batch: Batch) -> bytes | memoryview:
         if batch.encoded is None:
             sequences = self._sender.sequences
-            batch.encoded = build_batch(
-                cast("list[Record]", batch.records),
-                codec=self._codec,
-                level=self._level,
-                flags=self._flags,
-                producer_id=sequences.producer_id,
-                producer_epoch=sequences.epoch,
-                base_sequence=batch.base_sequence,
-            )
+            identity = {
+                "flags": self._flags,
+                "producer_id": sequences.producer_id,
+                "producer_epoch": sequences.epoch,
+                "base_sequence": batch.base_sequence,
+            }
+            if isinstance(batch.records, EncodedRecords):
+                batch.encoded = batch.records.batch(**identity)
+            else:
+                records = cast("list[Record]", batch.records)
+                batch.encoded = build_batch(records, codec=self.codec, level=self.codec_level, **identity)
         return batch.encoded
 
     # -- those who wait ------------------------------------------------------------------------------------
@@ -262,12 +266,14 @@ class ProducerLoop:
         for batch in finished:
             if batch.halves is None:
                 for index, callback in batch.callbacks:
-                    self._call(batch, index, callback)
+                    delivery = batch.delivery(index) if batch.error is None else None
+                    self._call(callback, delivery, batch.error)
+                if batch.on_done is not None:
+                    self._call(batch.on_done, batch)
 
     @staticmethod
-    def _call(batch: Batch, index: int, callback: object) -> None:
-        delivery: Delivery | None = batch.delivery(index) if batch.error is None else None
+    def _call(callback: Callable[..., object], *given: object) -> None:
         try:
-            callback(delivery, batch.error)  # type: ignore[operator]
+            callback(*given)
         except Exception:
             log.exception("a delivery callback failed")

@@ -1,4 +1,4 @@
-# What the compiled kernels share: the types of kernel.py, and the functions of it that kernel_compaction.py calls.
+# What the compiled kernels share: the types of kernel.py, and the functions of it that the others call.
 
 ctypedef long long Long
 ctypedef const unsigned char *Octets
@@ -11,3 +11,4 @@ cdef bint sum_fits(Long base, Long delta) noexcept nogil
 cdef Long zigzag_size(Long value) noexcept nogil
 cdef Long put_varint(Room p, Long pos, Long value) noexcept nogil
 cdef Room start_of(bytearray out)
+cdef Long murmur2_at(Octets p, Long pos, Long size) noexcept nogil

@@ -37,6 +37,16 @@ class CorruptRecords(ValueError):
     """A batch whose checksum is right holds what no reader can use: broken records, compression or a bomb."""
 
 
+class RowFault(IntEnum):
+    """Why a row cannot become a record."""
+
+    NONE = 0
+    PARTITION = 1  # there is no such partition
+    TIMESTAMP = 2  # before 1970, or beyond what a record can carry
+    BUFFERS = 3  # the ends of the column do not fit its data
+    HEADER_KEY = 4  # a header without a key
+
+
 class Lacking(IntEnum):
     """Which room was too small for a record's part of a column."""
 

@@ -489,19 +489,26 @@ def encode_records(records: Any, base_offset: Long) -> tuple[bytearray, int, int
 
 def murmur2(key: bytes) -> int:
     """The hash by which Kafka's clients choose a partition, as unsigned 32 bits."""
-    size: Long = len(key)
     if cython.compiled:
         p: Octets = cython.cast(Octets, cython.cast(cython.pointer[cython.char], key))
     else:
         p = memoryview(key)
+    return murmur2_at(p, 0, len(key))
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def murmur2_at(p: Octets, pos: Long, size: Long) -> Long:
+    """The same of `size` bytes from `pos`, which are there."""
+    end: Long = pos + size
     hashed: cython.ulonglong = MURMUR_SEED ^ size
     part: cython.ulonglong
     first: cython.ulonglong
     second: cython.ulonglong
     third: cython.ulonglong
     fourth: cython.ulonglong
-    pos: Long = 0
-    while size - pos >= 4:
+    while end - pos >= 4:
         first = p[pos]
         second = p[pos + 1]
         third = p[pos + 2]
@@ -510,11 +517,11 @@ def murmur2(key: bytes) -> int:
         part = (part ^ part >> 24) * MURMUR_FACTOR & MASK_32
         hashed = (hashed * MURMUR_FACTOR & MASK_32) ^ part
         pos += 4
-    if pos < size:
+    if pos < end:
         part = 0
-        while size > pos:
-            size -= 1
-            first = p[size]
+        while end > pos:
+            end -= 1
+            first = p[end]
             part = part << 8 | first
         hashed = (hashed ^ part) * MURMUR_FACTOR & MASK_32
     hashed = (hashed ^ hashed >> 13) * MURMUR_FACTOR & MASK_32

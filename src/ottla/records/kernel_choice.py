@@ -18,6 +18,7 @@ __all__ = [
     "header_kernel",
     "kernel_is_compiled",
     "record_kernel",
+    "rows_kernel",
     "scan_kernel",
 ]
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.records import kernel_columns as columns_kernel
     from ottla.records import kernel_compaction as compaction_kernel
     from ottla.records import kernel_header as header_kernel
+    from ottla.records import kernel_rows as rows_kernel
     from ottla.records import kernel_scan as scan_kernel
 else:
 
@@ -46,9 +48,10 @@ else:
     compaction_kernel = _choose("kernel_compaction")
     scan_kernel = _choose("kernel_scan")
     columns_kernel = _choose("kernel_columns")
+    rows_kernel = _choose("kernel_rows")
 
 
 def kernel_is_compiled() -> bool:
     """Whether all that can be compiled is, the modules of `compiled_modules` too."""
-    kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel, columns_kernel)
+    kernels = (record_kernel, header_kernel, compaction_kernel, scan_kernel, columns_kernel, rows_kernel)
     return compiled_modules.are_compiled() and all(kernel.is_compiled() for kernel in kernels)

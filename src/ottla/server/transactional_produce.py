@@ -31,35 +31,34 @@ _COORDINATOR_AWAY = (
 )
 
 Exchanges = list[Exchange[ProduceRequest]]
+Additions = dict[tuple[str, int, int], set[TopicPartition]]
+"""What is to become part of transactions, by transactional id, producer id and epoch."""
 
 
 def hold_back(exchanges: Exchanges, services: Services, go_on: Callable[[Exchanges], None]) -> Exchanges:
     """Gives those that can be handled now; `go_on` gets the others when their transactions know of them."""
-    held: dict[Connection, Exchanges] = {}
+    held: dict[Connection, tuple[Exchanges, Additions]] = {}
     ready: Exchanges = []
     for exchange in exchanges:
-        if exchange.connection in held:
-            held[exchange.connection].append(exchange)
-        elif not (additions := _additions(exchange, services)):
+        additions = _additions(exchange, services)
+        if exchange.connection not in held and not additions:
             ready.append(exchange)
-        else:
-            held[exchange.connection] = behind = [exchange]
-            _add(additions, exchange, services, behind, go_on)
-    for behind in held.values():
+            continue
+        behind, wanted = held.setdefault(exchange.connection, ([], {}))
+        behind.append(exchange)
+        for producer, places in additions.items():
+            wanted.setdefault(producer, set()).update(places)
+    for behind, wanted in held.values():
         for exchange in behind:
             exchange.blocks = True  # what arrives later waits, so that the order is kept
+        _add(wanted, services, behind, go_on)
     return ready
 
 
 def _add(
-    additions: dict[tuple[int, int], list[TopicPartition]],
-    exchange: Exchange[ProduceRequest],
-    services: Services,
-    behind: Exchanges,
-    go_on: Callable[[Exchanges], None],
+    additions: Additions, services: Services, behind: Exchanges, go_on: Callable[[Exchanges], None]
 ) -> None:
     left = len(additions)
-    assert exchange.request.transactional_id is not None
 
     def added(refusal: Refused | None) -> None:
         nonlocal left
@@ -67,18 +66,14 @@ def _add(
         if not left:  # a refusal is met again when the batch is checked
             services.reactor.post(lambda: go_on([each for each in behind if not each.abandoned]))
 
-    for (producer_id, producer_epoch), places in additions.items():
-        services.transactions.add(
-            exchange.request.transactional_id, producer_id, producer_epoch, places, added
-        )
+    for producer, places in additions.items():
+        services.transactions.add(*producer, places, added)
 
 
-def _additions(
-    exchange: Exchange[ProduceRequest], services: Services
-) -> dict[tuple[int, int], list[TopicPartition]]:
-    """Partitions, by producer id and epoch, that are to become part of the request's transaction."""
+def _additions(exchange: Exchange[ProduceRequest], services: Services) -> Additions:
+    """Partitions that are to become part of the request's transaction."""
     request = exchange.request
-    additions: dict[tuple[int, int], list[TopicPartition]] = {}
+    additions: Additions = {}
     if request.transactional_id is None or exchange.version < _ADDED_HERE_SINCE:
         return additions
     if not _may(exchange, services):
@@ -97,8 +92,8 @@ def _additions(
                 and exchange.may(partition.topic)
                 and _is_missing(request.transactional_id, header, partition, services)
             ):
-                producer = (header.producer_id, header.producer_epoch)
-                additions.setdefault(producer, []).append(partition.log.topic_partition)
+                producer = (request.transactional_id, header.producer_id, header.producer_epoch)
+                additions.setdefault(producer, set()).add(partition.log.topic_partition)
     return additions
 
 
