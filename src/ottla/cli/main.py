@@ -5,9 +5,10 @@ Only the module of the command that is used gets imported, so that `--help` and 
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from ottla import __version__
@@ -21,12 +22,13 @@ _EPILOG = "`ottla COMMAND --help` explains a command. Exit codes: " + ", ".join(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, given: Mapping[str, object] = {}) -> int:
+    """`given`: what a command may be given that no command line can say; only by who starts it in Python."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     try:
         if arguments[:1] == [COMPLETE]:
             return _complete(arguments[1:])
-        options = parser_for(arguments).parse_args(arguments)
+        options = parser_for(arguments).parse_args(arguments, argparse.Namespace(**given))
         status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:

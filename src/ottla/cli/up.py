@@ -72,7 +72,7 @@ def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
     set_up_logging(options.log_format, options.log_file, debug=options.debug)
     for warning in home.settings.warnings:
         log.warning("%s", warning)
-    broker = Broker(home.settings)
+    broker = Broker(home.settings, surround=getattr(options, "surround", None))
     _start(broker, home)
     _on_signals(lambda *_: broker.ask_to_stop())
     gc.freeze()  # collections leave alone what the start made: with many partitions they would stop everybody

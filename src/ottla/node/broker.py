@@ -40,6 +40,7 @@ from ottla.node.watching import Watching
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import AllowAll, Authorizer
 from ottla.security.quotas import Unlimited
+from ottla.server.application import Application
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.kafka import KafkaApplication
 from ottla.server.parking import Parking
@@ -47,6 +48,8 @@ from ottla.server.reactor import Reactor
 from ottla.server.services import Services
 
 log = logging.getLogger(__name__)
+
+Surround = Callable[[Application, Reactor], Application]
 
 _DRAIN_MS_MAX = 10_000  # how long a stop waits for answers that a slow peer does not take
 
@@ -59,7 +62,9 @@ class Broker:
         clock: Clock | None = None,
         files: Files | None = None,
         authorizer: Authorizer | None = None,
+        surround: Surround | None = None,
     ) -> None:
+        """`surround` may put something between the reactor and what Kafka's frames mean, as tests do."""
         self.settings = settings
         self.clock = clock or SystemClock()
         self.metrics = Registry()
@@ -79,6 +84,7 @@ class Broker:
         self._reactor.offload = self._threads.reader
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
+        self._surround = surround
 
     @property
     def listeners(self) -> list[Listener]:
@@ -167,7 +173,10 @@ class Broker:
         self._controller.on_change += [groups.follow, transactions.follow]
         groups.start()
         transactions.start()
-        endpoints = self._ports.serve(KafkaApplication(self._services))
+        application: Application = KafkaApplication(self._services)
+        if self._surround is not None:
+            application = self._surround(application, self._reactor)
+        endpoints = self._ports.serve(application)
         self._await(lambda done: self._controller.register_broker(endpoints, self.settings.rack, done))
         if isinstance(self._coordination, LocalCoordination):  # else they have the ensemble
             self._ports.open_zookeeper(self._coordination)

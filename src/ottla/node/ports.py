@@ -17,8 +17,8 @@ from ottla.model.metrics import Registry
 from ottla.node.failures import BrokerFailed
 from ottla.node.settings import BrokerSettings
 from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
+from ottla.server.application import Application
 from ottla.server.http.application import HttpApplication, Pages, http_socket_options
-from ottla.server.kafka import KafkaApplication
 from ottla.server.reactor import Reactor
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Ports:
                     "with --port or the setting listeners"
                 ) from error
 
-    def serve(self, application: KafkaApplication) -> list[EndPoint]:
+    def serve(self, application: Application) -> list[EndPoint]:
         """Kafka clients are answered from now on; returns what they are to be told, with the real ports."""
         for listener, sock in self._bound:
             control = listener.name == self._settings.control_plane_listener

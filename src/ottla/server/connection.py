@@ -50,9 +50,12 @@ class RecordsUnreadable(Exception):
 
 
 class PendingAnswer(Protocol):
-    """A request's place in the order of answers. `chunks` is None until the answer is known."""
+    """A request's place in the order of answers."""
 
-    chunks: Sequence[Chunk] | None
+    @property
+    def chunks(self) -> Sequence[Chunk] | None:
+        """The encoded answer; None until it is known."""
+        ...
 
     @property
     def blocks(self) -> bool:

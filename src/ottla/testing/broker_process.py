@@ -9,15 +9,21 @@ is given one. `kill` ends it as a crash would; `start` brings it back on the sam
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+from ottla.testing.fault_injection import FaultControl, FaultInjection
 from ottla.testing.service_process import BrokerDied, ServiceProcess
 
 __all__ = ["BrokerDied", "BrokerProcess"]
 
 
-class BrokerProcess(ServiceProcess):
+class BrokerProcess(ServiceProcess, FaultInjection):
+    @property
+    def fault_control(self) -> FaultControl:
+        if self._control is None:
+            raise BrokerDied("the broker is not running; start it before it is told of faults")
+        return self._control
+
     @property
     def bootstrap(self) -> str:
         """host:port of the first listener."""
@@ -42,7 +48,7 @@ class BrokerProcess(ServiceProcess):
     def ready_file(self) -> Path:
         return self.data_dir / "coordination" / "broker.json"
 
-    def command(self) -> list[str]:
+    def arguments(self) -> list[str]:
         address = self.bootstrap if self._listeners else "127.0.0.1:0"  # the same after a restart
         settings = {
             "listeners": f"PLAINTEXT://{address}",
@@ -50,7 +56,7 @@ class BrokerProcess(ServiceProcess):
             "ottla.http.port": "0",
             **self.settings,
         }
-        command = [sys.executable, "-m", "ottla", "up", "--data", str(self.data_dir)]
+        arguments = ["up", "--data", str(self.data_dir)]
         for name, value in settings.items():
-            command += ["--set", f"{name}={value}"]
-        return command
+            arguments += ["--set", f"{name}={value}"]
+        return arguments

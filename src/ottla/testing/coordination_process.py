@@ -6,7 +6,6 @@ with CoordinationProcess() as coordination:
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from ottla.testing.service_process import ServiceProcess
@@ -17,9 +16,9 @@ class CoordinationProcess(ServiceProcess):
     def ready_file(self) -> Path:
         return self.data_dir / "tree" / "coordination.json"
 
-    def command(self) -> list[str]:
-        command = [sys.executable, "-m", "ottla", "coordination", "up", "--port", self.zookeeper_port]
-        command += ["--data", str(self.data_dir / "tree")]
+    def arguments(self) -> list[str]:
+        arguments = ["coordination", "up", "--port", self.zookeeper_port]
+        arguments += ["--data", str(self.data_dir / "tree")]
         for name, value in self.settings.items():
-            command += ["--set", f"{name}={value}"]
-        return command
+            arguments += ["--set", f"{name}={value}"]
+        return arguments

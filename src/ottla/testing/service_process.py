@@ -1,4 +1,7 @@
-"""A service of ours in a process of its own: started, killed as a crash would, and started again."""
+"""A service of ours in a process of its own: started, killed as a crash would, and started again.
+
+It is forked from a warm process (`nursery`), or, where it is given an environment, from a fresh interpreter.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,7 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-_POLL_SECONDS = 0.005
+from ottla.testing.control_channel import RemoteFaults
+from ottla.testing.nursery import NurseryChild, nursery
+
+_POLL_SECONDS = 0.002
 
 
 class BrokerDied(RuntimeError):
@@ -35,8 +43,9 @@ class ServiceProcess:
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
         self.settings = dict(settings or {})
         self.log_file = self.data_dir / "broker.out"
-        self._env = {**os.environ, **(env or {})}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._env = dict(env or {})
+        self._process: subprocess.Popen[bytes] | NurseryChild | None = None
+        self._control: RemoteFaults | None = None
         self.announced: dict[str, Any] = {}  # what it said of itself when it was last ready
 
     @property
@@ -44,7 +53,8 @@ class ServiceProcess:
         """What the process writes when it serves."""
         raise NotImplementedError
 
-    def command(self) -> list[str]:
+    def arguments(self) -> list[str]:
+        """Of the `ottla` program."""
         raise NotImplementedError
 
     @property
@@ -77,13 +87,11 @@ class ServiceProcess:
         assert not self.running, "it is running already"
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.ready_file.unlink(missing_ok=True)
-        with self.log_file.open("ab") as output:
-            self._process = subprocess.Popen(
-                self.command(), stdout=output, stderr=subprocess.STDOUT, env=self._env
-            )
+        self._process = self._launch()
         deadline = time.monotonic() + timeout_seconds
         while not self.ready_file.exists():
             if self._process.poll() is not None:
+                self._let_go()
                 raise BrokerDied(f"the process ended with {self._process.returncode}:\n{self.output()}")
             if time.monotonic() > deadline:
                 self.kill()
@@ -91,6 +99,29 @@ class ServiceProcess:
             time.sleep(_POLL_SECONDS)
         self.announced = json.loads(self.ready_file.read_text())
         return self
+
+    def _launch(self) -> subprocess.Popen[bytes] | NurseryChild:
+        self._let_go()
+        ours, theirs = socket.socketpair()
+        self._control = RemoteFaults(ours)
+        with self.log_file.open("ab") as output, theirs:
+            if not self._env:
+                return nursery().fork(self.arguments(), output.fileno(), theirs.fileno())
+            return subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "ottla.testing.service_main"),
+                    *(str(theirs.fileno()), *self.arguments()),
+                ],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self._env},
+                pass_fds=[theirs.fileno()],
+            )
+
+    def _let_go(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
 
     def stop(self, timeout_seconds: float = 30) -> int:
         """A clean stop (SIGTERM). Returns the exit code."""
@@ -104,7 +135,9 @@ class ServiceProcess:
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(signal_number)
-        return self._process.wait(timeout_seconds)
+        code = self._process.wait(timeout_seconds)
+        self._let_go()
+        return code
 
     def __enter__(self) -> Self:
         return self.start()
