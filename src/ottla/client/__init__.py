@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.client.group import RebalanceListener as RebalanceListener
     from ottla.client.producer import Producer as Producer
     from ottla.client.reading import read as read
+    from ottla.client.typed.topic import Topic as Topic
     from ottla.client.worker_pool import WorkerPool as WorkerPool
     from ottla.model.topics import TopicPartition as TopicPartition
 
@@ -35,6 +36,7 @@ _HOMES = {
     "ProducerFenced": "ottla.client.errors",
     "RebalanceListener": "ottla.client.group",
     "read": "ottla.client.reading",
+    "Topic": "ottla.client.typed.topic",
     "TopicPartition": "ottla.model.topics",
     "TransactionFailed": "ottla.client.errors",
     "WorkerPool": "ottla.client.worker_pool",
@@ -50,6 +52,7 @@ __all__ = [
     "Producer",
     "ProducerFenced",
     "RebalanceListener",
+    "Topic",
     "TopicPartition",
     "TransactionFailed",
     "WorkerPool",

@@ -114,6 +114,9 @@ class ConsumerCalls:
         group = self._needed_group()
         if group.membership is None and self._fetcher.readers:
             raise ClientError("partitions are assigned by hand already", "use another consumer")
+        if not isinstance(topics, re.Pattern):
+            topics = list(topics)
+            self._decoding.know(topics)
         group.subscribe(topics, listener)
 
     def listen(self, listener: RebalanceListener) -> None:
@@ -209,8 +212,10 @@ class ConsumerCalls:
         if self._group is not None and self._group.membership is not None:
             raise ClientError("topics are subscribed already", "unsubscribe first, or use another consumer")
         places = partitions if isinstance(partitions, Mapping) else {}
+        targets = [TopicPartition._make(target) for target in partitions]
+        self._decoding.know(target.topic for target in targets)
         readers = []
-        for target in map(TopicPartition._make, partitions):
+        for target in targets:
             reader = self._fetcher.readers.get(target)
             if target in places:
                 reader = Reader(target, self._parsed(places[target]))

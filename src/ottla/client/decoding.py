@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from ottla.client import plugins
 from ottla.client.errors import DeserializationFailed
@@ -14,6 +15,14 @@ from ottla.model.topics import TopicPartition
 PLUGGABLE = ("key.deserializer", "value.deserializer", "interceptor.classes")
 
 
+@runtime_checkable
+class Typed(Protocol):
+    """A topic's name that knows what its records are (`typed.topic`)."""
+
+    key: Any
+    value: Any
+
+
 class Decoding:
     def __init__(self, plugged: Mapping[str, object], configs: Mapping[str, object]) -> None:
         self.interceptors = Interceptors(
@@ -22,6 +31,14 @@ class Decoding:
         self._key = Side("key.deserializer", plugged.get("key.deserializer"), DESERIALIZERS, configs)
         self._value = Side("value.deserializer", plugged.get("value.deserializer"), DESERIALIZERS, configs)
         self._is_plain = self._key.plugin is None and self._value.plugin is None
+
+    def know(self, topics: Iterable[str]) -> None:
+        """Records of typed topics are decoded by their own codecs."""
+        for topic in topics:
+            if isinstance(topic, Typed):
+                self._key.codecs[str(topic)] = topic.key
+                self._value.codecs[str(topic)] = topic.value
+                self._is_plain = False
 
     def decode(
         self, records: list[ConsumedRecord]

@@ -116,13 +116,15 @@ class Side:
         self.plugin = None if given is None else plugins.resolve(setting, given, built_in)
         if self.plugin is not None:
             plugins.configure(self.plugin, configs, self.is_key)
+        self.codecs: dict[str, Any] = {}  # of typed topics that are read; they come before the plugin
         self._setting = setting
 
     def serialize(self, topic: str, data: Any) -> bytes | None:
-        if self.plugin is None:
+        codec = getattr(topic, self._what, self.plugin)  # a typed topic has its own
+        if codec is None:
             return self._plain(data)
         try:
-            made: bytes | None = self.plugin.serialize(topic, data)
+            made: bytes | None = codec.serialize(topic, data)
         except ClientError:
             raise
         except Exception as error:
@@ -148,7 +150,8 @@ class Side:
         return "key" if self.is_key else "value"
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
-        return data if self.plugin is None else self.plugin.deserialize(topic, data)
+        codec = self.codecs.get(topic, self.plugin)
+        return data if codec is None else codec.deserialize(topic, data)
 
     def close(self) -> None:
         plugins.close(self.plugin)
