@@ -13,6 +13,14 @@ from ottla.testing import BrokerProcess
 
 NewTopicName = Callable[..., str]
 
+QUICK_GROUPS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": "2000",
+    "group.consumer.session.timeout.ms": "2000",
+}
+
 
 @pytest.fixture(scope="session")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -20,8 +28,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if given:
         yield given
         return
-    settings = {"group.initial.rebalance.delay.ms": "0"}
-    with BrokerProcess(tmp_path_factory.mktemp("broker"), settings) as broker:
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), QUICK_GROUPS) as broker:
         yield broker.bootstrap
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from client.conftest import QUICK_GROUPS
 from interop.apache_kafka import apache_kafka
 
 SUITES = (
@@ -23,6 +24,8 @@ SUITES = (
     "partitioners",
     "plugins",
     "groups",
+    "server_groups",
+    "delivery_guarantees",
     "transactions",
 )
 
@@ -32,7 +35,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 def test_the_clients_do_the_same_with_apache_kafka(tmp_path: Path) -> None:
     folder = Path(__file__).parent.parent / "client"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
-    with apache_kafka(tmp_path) as bootstrap:
+    with apache_kafka(tmp_path, QUICK_GROUPS) as bootstrap:
         run = subprocess.run(
             [*command, *(str(folder / f"test_{suite}.py") for suite in SUITES)],
             env={**os.environ, "OTTLA_TEST_BOOTSTRAP": bootstrap},

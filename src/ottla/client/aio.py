@@ -30,11 +30,11 @@ from ottla.client.consumer_calls import ConsumerCalls
 from ottla.client.delivery import SendFuture
 from ottla.client.errors import ClientError, Closed, Misused, TimedOut
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.heartbeats import Heartbeats
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer_core import ProducerCore, not_delivered
 from ottla.client.producing import ProducerLoop
+from ottla.client.pulse import Pulse, Turn
 from ottla.client.settings import COMMON_SETTINGS, load
 from ottla.client.transacting import TransactionCalls
 from ottla.model.config_types import TypedValues
@@ -304,18 +304,20 @@ def _auto_creating(bootstrap: str | Sequence[str], settings: TypedValues) -> Clu
     return AioCluster(bootstrap, settings, auto_create=True)
 
 
-class TaskHeartbeats(Heartbeats):
+class TaskPulse(Pulse):
     """In a task, over the consumer's own connections."""
 
-    def __init__(
-        self, cluster: Cluster, settings: TypedValues, group_id: str, instance_id: str | None
-    ) -> None:
-        super().__init__(cluster, settings, group_id, instance_id)
+    def __init__(self, cluster: Cluster, settings: TypedValues) -> None:
+        super().__init__(cluster, settings)
         self._task: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
 
-    def start(self) -> None:
+    def start(self, turn: Turn) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="ottla-heartbeats")
+            self._task = asyncio.get_running_loop().create_task(self._run(turn), name="ottla-heartbeats")
+
+    def hurry(self) -> None:
+        self._hurry.set()
 
     async def close(self) -> None:
         if self._task is not None:
@@ -323,10 +325,12 @@ class TaskHeartbeats(Heartbeats):
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    async def _run(self) -> None:
+    async def _run(self, turn: Turn) -> None:
         while True:
-            await asyncio.sleep(self._interval_ms / 1000)
-            await self.turn()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), self.interval_ms / 1000)
+            self._hurry.clear()
+            await turn()
 
 
 class Consumer(ConsumerCalls):
@@ -338,7 +342,7 @@ class Consumer(ConsumerCalls):
     def __init__(
         self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
     ) -> None:
-        super().__init__(bootstrap, strategy, settings, AioCluster, TaskHeartbeats)
+        super().__init__(bootstrap, strategy, settings, AioCluster, TaskPulse)
         self._is_polling = False
         self._polled = _Changed()
 

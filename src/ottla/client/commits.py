@@ -13,6 +13,7 @@ from ottla.client.admin_values import CommittedOffset
 from ottla.client.cluster import Cluster
 from ottla.client.errors import BrokerError, ClientError, CommitFailed, ConnectionFailed
 from ottla.client.membership import GroupRules, Membership
+from ottla.client.server_membership import ServerMembership
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 from ottla.protocol.apis import OFFSET_COMMIT
@@ -43,7 +44,7 @@ class Coordinator:
 
 class Commits:
     def __init__(self, cluster: Cluster, coordinator: Coordinator, rules: GroupRules) -> None:
-        self.membership: Membership | None = None  # None: partitions are assigned by hand
+        self.membership: Membership | ServerMembership | None = None  # None: partitions are assigned by hand
         self._cluster = cluster
         self._coordinator = coordinator
         self._rules = rules
@@ -115,6 +116,11 @@ class Commits:
 
     def _judged(self, answer: OffsetCommitResponse) -> BrokerError | None:
         problem = admin_groups.commit_problem(self._rules.group_id, answer)
+        if problem is not None and problem.code is ErrorCode.STALE_MEMBER_EPOCH:
+            problem.retriable = True
+            if self.membership is not None:
+                self.membership.rebalance()
+            return problem
         if self.membership is not None and isinstance(problem, CommitFailed):
             if problem.code is ErrorCode.REBALANCE_IN_PROGRESS:
                 self.membership.rebalance()

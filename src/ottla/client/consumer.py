@@ -18,7 +18,7 @@ from ottla.client.blocking import blocking, direct, run
 from ottla.client.cluster import Cluster
 from ottla.client.consumer_calls import ConsumerCalls
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.heartbeats import ThreadHeartbeats
+from ottla.client.pulse import ThreadPulse
 
 _POLL_SECONDS = 1.0
 
@@ -28,7 +28,7 @@ class Consumer:
         self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
     ) -> None:
         """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
-        self._calls = ConsumerCalls(bootstrap, strategy, settings, Cluster, ThreadHeartbeats)
+        self._calls = ConsumerCalls(bootstrap, strategy, settings, Cluster, ThreadPulse)
 
     def __enter__(self) -> Consumer:
         return self

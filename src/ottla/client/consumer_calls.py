@@ -24,6 +24,7 @@ from ottla.client.errors import (
     ClientError,
     Closed,
     ConnectionFailed,
+    InvalidSetting,
     NoOffset,
     OffsetOutOfRange,
     TimedOut,
@@ -31,8 +32,9 @@ from ottla.client.errors import (
 )
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
-from ottla.client.group import Group, MakeHeartbeats, RebalanceListener
+from ottla.client.group import Group, MakePulse, RebalanceListener
 from ottla.client.offset_spec import End, OffsetSpec, Start, parse_offset
+from ottla.client.server_group import ServerGroup
 from ottla.client.settings import CONSUMER_SETTINGS, load
 from ottla.model.config_types import TypedValues
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -53,6 +55,10 @@ _TURN_MS_MAX = 1_000
 _GROUP_TURN_MS = 200  # how soon what the heartbeats brought is acted upon
 _LOOKUP_MS_MIN = 1_000  # what a poll without patience may still take to find out where to start
 
+_OF_THE_CLASSIC_PROTOCOL = frozenset(
+    {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"}
+)
+
 _RESETS: dict[str, OffsetSpec | None] = {"earliest": Start(), "latest": End(), "none": None}
 
 Place = int | str | OffsetSpec
@@ -66,12 +72,13 @@ class ConsumerCalls:
         strategy: Sequence[str | Assignor],
         settings: dict[str, object],
         make_cluster: Callable[[str | Sequence[str], TypedValues], Cluster],
-        make_heartbeats: MakeHeartbeats,
+        make_pulse: MakePulse,
     ) -> None:
         given = dict(settings)
         plugged = plugins.taken(given, *PLUGGABLE)
         configs = plugins.configs_of(given, plugged)
         loaded = load(given, CONSUMER_SETTINGS)
+        _check_protocol(loaded, given, strategy)
         assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
         self._decoding = Decoding(plugged, configs)
         self._cluster = make_cluster(bootstrap, loaded)
@@ -88,7 +95,8 @@ class ConsumerCalls:
         self._group: Group | None = None
         group_id = loaded.text_or_none("group.id")
         if group_id is not None:
-            self._group = Group(self._cluster, loaded, group_id, assignors, self, make_heartbeats)
+            kind = ServerGroup if loaded.text("group.protocol") == "consumer" else Group
+            self._group = kind(self._cluster, loaded, group_id, assignors, self, make_pulse)
             self._group.commits.on_commit = self._decoding.interceptors.on_commit
 
     async def close(self) -> None:
@@ -527,6 +535,20 @@ class ConsumerCalls:
                 f"{TopicPartition(*partition)} is not assigned to this consumer", "assign it first"
             )
         return reader
+
+
+def _check_protocol(loaded: TypedValues, given: Mapping[str, object], strategy: Sequence[object]) -> None:
+    """Settings that the brokers decide in groups of the new protocol would have no effect."""
+    if loaded.text("group.protocol") == "classic":
+        return
+    ours = {name.replace("_", ".") for name in given} & _OF_THE_CLASSIC_PROTOCOL
+    if strategy:
+        ours.add("strategy")
+    if ours:
+        raise InvalidSetting(
+            f"{', '.join(sorted(ours))}: with group.protocol=consumer the brokers decide this",
+            "leave it out; group.remote.assignor names one of their assignors",
+        )
 
 
 def _rules(loaded: TypedValues) -> FetchRules:

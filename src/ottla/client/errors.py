@@ -209,6 +209,8 @@ _KINDS: dict[ErrorCode, tuple[type[BrokerError], str]] = {
     ErrorCode.ILLEGAL_GENERATION: (CommitFailed, _COMMIT_CURE),
     ErrorCode.UNKNOWN_MEMBER_ID: (CommitFailed, _COMMIT_CURE),
     ErrorCode.REBALANCE_IN_PROGRESS: (CommitFailed, _COMMIT_CURE),
+    ErrorCode.FENCED_MEMBER_EPOCH: (CommitFailed, _COMMIT_CURE),
+    ErrorCode.STALE_MEMBER_EPOCH: (CommitFailed, _COMMIT_CURE),
     ErrorCode.OFFSET_OUT_OF_RANGE: (OffsetOutOfRange, "ask for the first and last offsets, then seek"),
     ErrorCode.INVALID_PRODUCER_EPOCH: (ProducerFenced, _FENCED_CURE),
     ErrorCode.PRODUCER_FENCED: (ProducerFenced, _FENCED_CURE),

@@ -18,6 +18,8 @@ from ottla.client.errors import ClientError
 from ottla.client.heartbeats import Heartbeats, leave
 from ottla.client.membership import GroupRules, Membership, Stage
 from ottla.client.metadata import metadata_request
+from ottla.client.pulse import Pulse
+from ottla.client.server_membership import ServerMembership
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
@@ -51,7 +53,8 @@ class RebalanceListener:
         return self.on_partitions_revoked(partitions)
 
 
-MakeHeartbeats = Callable[[Cluster, TypedValues, str, str | None], Heartbeats]
+MakePulse = Callable[[Cluster, TypedValues], Pulse]
+AnyMembership = Membership | ServerMembership
 
 
 class Seat(Protocol):
@@ -74,7 +77,7 @@ class Group:
         group_id: str,
         assignors: list[Assignor],
         seat: Seat,
-        make_heartbeats: MakeHeartbeats,
+        make_pulse: MakePulse,
     ) -> None:
         self.id = group_id
         self.rules = GroupRules(
@@ -87,7 +90,7 @@ class Group:
         self._cluster = cluster
         self._settings = settings
         self._seat = seat
-        self._make_heartbeats = make_heartbeats
+        self._make_pulse = make_pulse
         self.listener = RebalanceListener()
         self._pattern: re.Pattern[str] | None = None
         self._auto_commit_ms = (
@@ -110,7 +113,7 @@ class Group:
         return self._auto_commit_ms is not None
 
     @property
-    def membership(self) -> Membership | None:
+    def membership(self) -> AnyMembership | None:
         """None: partitions are assigned by hand."""
         return self.commits.membership
 
@@ -118,13 +121,16 @@ class Group:
 
     def subscribe(self, topics: Iterable[str] | re.Pattern[str], listener: RebalanceListener | None) -> None:
         self.listener = listener or RebalanceListener()
-        member = self.commits.membership = self.membership or Membership(self.rules)
+        member = self.commits.membership = self.membership or self._new_membership()
         if isinstance(topics, re.Pattern):
             self._pattern = topics
             self._topics_checked_ms = None
         else:
             self._pattern = None
             member.subscribe(sorted(set(topics)))
+
+    def _new_membership(self) -> AnyMembership:
+        return Membership(self.rules)
 
     async def unsubscribe(self) -> None:
         if self.membership is None:
@@ -141,6 +147,7 @@ class Group:
         member = self.membership
         if member is None:
             return
+        assert isinstance(member, Membership)
         if member.fatal is not None:
             raise member.fatal
         if self._assigned is not None:
@@ -172,7 +179,7 @@ class Group:
         if await self._has_coordinator():
             self._beat(member)
 
-    async def _watch_topics(self, member: Membership, now_ms: int) -> None:
+    async def _watch_topics(self, member: AnyMembership, now_ms: int) -> None:
         """A topic that begins to match, or one that grew, is a reason to rebalance."""
         age_ms = self._settings.integer("metadata.max.age.ms")
         if self._topics_checked_ms is not None and now_ms < self._topics_checked_ms + age_ms:
@@ -256,33 +263,32 @@ class Group:
         added = tuple(target for target in assigned if target not in member.owned)
         if revoked:
             await self._commit_before_leaving()
-            await _told(self.listener.on_partitions_revoked(revoked))
+            await told(self.listener.on_partitions_revoked(revoked))
             member.rebalance()  # so that others get what was given up
         member.take_over(assigned)
         self._beat(member)
         self._seat.take_seat(assigned)
-        await _told(self.listener.on_partitions_assigned(added))
+        await told(self.listener.on_partitions_assigned(added))
 
     def _beat(self, member: Membership) -> None:
         if self._heartbeats is None:
-            self._heartbeats = self._make_heartbeats(
-                self._cluster, self._settings, self.id, self.rules.instance_id
-            )
+            pulse = self._make_pulse(self._cluster, self._settings)
+            self._heartbeats = Heartbeats(pulse, self._settings, self.id, self.rules.instance_id)
         if self.coordinator.address is not None:
             self._heartbeats.beat(self.coordinator.address, member.member_id, member.generation)
 
-    async def _leave_partitions(self, member: Membership) -> None:
+    async def _leave_partitions(self, member: AnyMembership) -> None:
         owned = member.owned
         if member.is_lost:
             member.give_up()
-            await _told(self.listener.on_partitions_lost(owned))
+            await told(self.listener.on_partitions_lost(owned))
         elif owned:
             await self._commit_before_leaving()
             member.give_up()
-            await _told(self.listener.on_partitions_revoked(owned))
+            await told(self.listener.on_partitions_revoked(owned))
         self._seat.take_seat(())
 
-    async def _leave_group(self, member: Membership) -> None:
+    async def _leave_group(self, member: AnyMembership) -> None:
         """Static members stay: they come back."""
         if self._heartbeats is not None:
             await self._heartbeats.close()
@@ -353,6 +359,6 @@ class Group:
             await self.commits.commit(self._seat.positions(), self._cluster.now_ms() + _LEAVE_MS)
 
 
-async def _told(answer: Awaitable[None] | None) -> None:
+async def told(answer: Awaitable[None] | None) -> None:
     if answer is not None:
         await answer

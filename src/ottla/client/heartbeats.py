@@ -1,4 +1,4 @@
-"""Tells the coordinator that a member lives, while the user works: in a thread, or in a task under asyncio.
+"""Tells the coordinator of a classic group that a member lives, while the user works.
 
 It shares only a few fields with the consumer, under one lock. What the coordinator answers is kept for the
 consumer's next `poll`, which acts on it. When the user has not polled for `max.poll.interval.ms`, the member
@@ -11,9 +11,9 @@ import logging
 import threading
 
 from ottla.client.addresses import Address
-from ottla.client.blocking import run
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientError, error_code
+from ottla.client.pulse import Pulse
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import HEARTBEAT, LEAVE_GROUP
@@ -24,61 +24,51 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeats:
-    """What is said, and what is known of it. Who runs `turn` again and again is the shell's affair."""
-
-    def __init__(
-        self, cluster: Cluster, settings: TypedValues, group_id: str, instance_id: str | None
-    ) -> None:
-        self._cluster = cluster
+    def __init__(self, pulse: Pulse, settings: TypedValues, group_id: str, instance_id: str | None) -> None:
+        self._pulse = pulse
+        self._cluster = pulse.cluster
         self._group_id = group_id
         self._instance_id = instance_id
-        self._interval_ms = settings.integer("heartbeat.interval.ms")
         self._poll_interval_ms = settings.integer("max.poll.interval.ms")
         self._timeout_ms = settings.integer("session.timeout.ms")
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         # Under the lock:
-        self._is_closed = False
         self._coordinator: Address | None = None  # None: nothing to say at the moment
         self._member_id = ""
         self._generation = -1
         self._polled_ms = 0
         self._code = ErrorCode.NONE  # the first error since the consumer last looked
 
-    def start(self) -> None:
-        """From now on `turn` runs once per interval."""
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        raise NotImplementedError
-
     # -- for the consumer ----------------------------------------------------------------------------------
 
     def beat(self, coordinator: Address, member_id: str, generation: int) -> None:
         """The member is in: heartbeats from now on."""
-        with self._changed:
+        with self._lock:
             self._coordinator, self._member_id, self._generation = coordinator, member_id, generation
             self._polled_ms = self._cluster.now_ms()
             self._code = ErrorCode.NONE
-            self._changed.notify()
-        self.start()
+        self._pulse.start(self._turn)
+
+    async def close(self) -> None:
+        await self._pulse.close()
 
     def pause(self) -> None:
         """The member is on its way into the next generation."""
-        with self._changed:
+        with self._lock:
             self._coordinator = None
 
     def polled(self) -> ErrorCode:
         """The user works; what the coordinator has said meanwhile."""
-        with self._changed:
+        with self._lock:
             self._polled_ms = self._cluster.now_ms()
             code, self._code = self._code, ErrorCode.NONE
             return code
 
-    # -- for the shell -------------------------------------------------------------------------------------
+    # -- in the pulse --------------------------------------------------------------------------------------
 
-    async def turn(self) -> None:
+    async def _turn(self) -> None:
         """One heartbeat, if this is the time for one."""
-        with self._changed:
+        with self._lock:
             coordinator, member_id, generation = self._coordinator, self._member_id, self._generation
             is_stuck = self._cluster.now_ms() - self._polled_ms > self._poll_interval_ms
         if coordinator is None:
@@ -95,7 +85,7 @@ class Heartbeats:
             self._keep(code, generation)
 
     def _keep(self, code: ErrorCode, generation: int) -> None:
-        with self._changed:
+        with self._lock:
             if generation == self._generation:
                 self._code = code
                 if not code.retriable:
@@ -116,38 +106,6 @@ class Heartbeats:
         if self._instance_id is None:
             await leave(self._cluster, coordinator, self._group_id, member_id, self._timeout_ms)
         return ErrorCode.UNKNOWN_MEMBER_ID
-
-
-class ThreadHeartbeats(Heartbeats):
-    """In a thread, with connections of its own."""
-
-    def __init__(
-        self, cluster: Cluster, settings: TypedValues, group_id: str, instance_id: str | None
-    ) -> None:
-        own = Cluster([str(address) for address in cluster.bootstrap], settings)
-        super().__init__(own, settings, group_id, instance_id)
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="ottla-heartbeats", daemon=True)
-            self._thread.start()
-
-    async def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
-        if self._thread is not None:
-            self._thread.join()
-        self._cluster.close()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait(self._interval_ms / 1000)
-                if self._is_closed:
-                    return
-            run(self.turn())
 
 
 async def leave(

@@ -225,6 +225,20 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         at_least(1),
         "Without a heartbeat for so long a member counts as dead.",
     ),
+    _setting(
+        "group.protocol",
+        STRING,
+        "classic",
+        one_of("classic", "consumer"),
+        "consumer is the protocol in which the brokers assign partitions (KIP-848).",
+    ),
+    _setting(
+        "group.remote.assignor",
+        STRING,
+        None,
+        None,
+        "The brokers' assignor, with group.protocol=consumer: uniform or range; theirs by default.",
+    ),
     _setting("heartbeat.interval.ms", INT, 3_000, at_least(1), "How often a member says that it lives."),
     _setting(
         "max.poll.interval.ms",
