@@ -1,21 +1,26 @@
-"""Records per second of Python clients on one broker, in one run: Ottla, confluent-kafka, kafka-python.
+"""Records per second of Python clients on one broker, in one run: Ottla and the three that users know.
 
-    python -m benchmarks.clients [--bootstrap host:port] [--count N]
+    python -m benchmarks.clients [--bootstrap host:port] [--count N] [--rounds N]
 
 Each client produces the same records (no key, acks=all, its own defaults otherwise) and reads them back, one
-record at a time in a `for` loop as users write it. Best of `--rounds`; compare within a run only.
+record at a time in a `for` loop as users write it; Ottla also as Arrow tables with all columns. Broker and
+client have a core each, where there are two. Best of `--rounds`; compare within a run only.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import aiokafka
 import confluent_kafka
 import kafka
+import pyarrow
 
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
@@ -39,6 +44,21 @@ def read_ottla(bootstrap: str, topic: str, count: int) -> int:
             assert record.value
             found += 1
     return found
+
+
+def write_arrow(bootstrap: str, topic: str, value: bytes, count: int) -> None:
+    ends = pyarrow.array(range(0, len(value) * (_TABLE_ROWS + 1), len(value)), pyarrow.int32())
+    data = pyarrow.py_buffer(value * _TABLE_ROWS)
+    column = pyarrow.Array.from_buffers(pyarrow.binary(), _TABLE_ROWS, [None, ends.buffers()[1], data])
+    table = pyarrow.table({"value": column})
+    with Producer(bootstrap) as producer:
+        for _ in range(count // _TABLE_ROWS):
+            producer.send_arrow(table, topic)
+
+
+def read_arrow(bootstrap: str, topic: str, count: int) -> int:
+    with read(bootstrap, topic) as reading:
+        return sum(batch.num_rows for batch in reading.arrow_batches())
 
 
 def write_confluent(bootstrap: str, topic: str, value: bytes, count: int) -> None:
@@ -88,16 +108,49 @@ def read_kafka_python(bootstrap: str, topic: str, count: int) -> int:
     return found
 
 
-CLIENTS: dict[str, tuple[Write, Read]] = {
-    "ottla": (write_ottla, read_ottla),
-    "confluent-kafka": (write_confluent, read_confluent),
-    "kafka-python": (write_kafka_python, read_kafka_python),
+def write_aiokafka(bootstrap: str, topic: str, value: bytes, count: int) -> None:
+    async def write() -> None:
+        async with aiokafka.AIOKafkaProducer(
+            bootstrap_servers=bootstrap, acks="all", linger_ms=5
+        ) as producer:
+            for _ in range(count):
+                await producer.send(topic, value)
+
+    asyncio.run(write())
+
+
+def read_aiokafka(bootstrap: str, topic: str, count: int) -> int:
+    async def consume() -> int:
+        found = 0
+        consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+        async with consumer:
+            consumer.assign([aiokafka.TopicPartition(topic, 0)])
+            await consumer.seek_to_beginning()
+            async for message in consumer:
+                assert message.value
+                found += 1
+                if found == count:
+                    break
+        return found
+
+    return asyncio.run(consume())
+
+
+_TABLE_ROWS = 50_000
+
+CLIENTS: dict[str, tuple[Write, Read, float]] = {
+    "ottla, Arrow": (write_arrow, read_arrow, 10),
+    "ottla, objects": (write_ottla, read_ottla, 1),
+    "confluent-kafka": (write_confluent, read_confluent, 2),
+    "aiokafka": (write_aiokafka, read_aiokafka, 0.5),
+    "kafka-python": (write_kafka_python, read_kafka_python, 0.25),
 }
+"""How each writes and reads, and how many of `--count` records: all of them shall take about a second."""
 
 
 def measure(bootstrap: str, name: str, size: int, count: int, rounds: int) -> tuple[float, float]:
     """Records per second written and read, the best of `rounds`."""
-    write, read_back = CLIENTS[name]
+    write, read_back, _ = CLIENTS[name]
     written = seen = 0.0
     for _ in range(rounds):
         topic = f"bench-{uuid.uuid4().hex[:8]}"
@@ -118,17 +171,24 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--bootstrap", help="a running broker; without it one is started")
-    parser.add_argument("--count", type=int, default=200_000)
+    parser.add_argument("--count", type=int, default=400_000)
     parser.add_argument("--rounds", type=int, default=2)
     options = parser.parse_args()
+    cores = sorted(os.sched_getaffinity(0))
     with ExitStack() as stack:
+        os.sched_setaffinity(0, cores[:1])
         bootstrap = options.bootstrap or stack.enter_context(BrokerProcess()).bootstrap
-        print(f"{'client':<18}{'size':>6}{'produce/s':>14}{'consume/s':>14}")
+        os.sched_setaffinity(0, cores[-1:])
+        print(f"{'client':<18}{'size':>6}{'produce/s':>14}{'consume/s':>14}{'× confluent':>20}")
         for size in (100, 1024):
-            for name in CLIENTS:
-                count = options.count // (4 if name == "kafka-python" else 1)
-                written, seen = measure(bootstrap, name, size, count, options.rounds)
-                print(f"{name:<18}{size:>6}{written:>14,.0f}{seen:>14,.0f}", flush=True)
+            figures = {}
+            for name, (_, _, share) in CLIENTS.items():
+                count = int(options.count * share) * 100 // size // _TABLE_ROWS * _TABLE_ROWS or _TABLE_ROWS
+                figures[name] = measure(bootstrap, name, size, count, options.rounds)
+            stock = figures["confluent-kafka"]
+            for name, (written, seen) in figures.items():
+                times = f"{written / stock[0]:.1f} and {seen / stock[1]:.1f}"
+                print(f"{name:<18}{size:>6}{written:>14,.0f}{seen:>14,.0f}{times:>20}", flush=True)
 
 
 if __name__ == "__main__":

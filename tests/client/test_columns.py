@@ -22,7 +22,7 @@ from ottla.client.fetched import ConsumedRecord
 from ottla.client.producer import Producer
 from ottla.client.reading import read
 from ottla.model.topics import TopicPartition
-from ottla.records.columns import COLUMNS
+from ottla.records.columns import COLUMNS, Columns
 
 
 def as_objects(table: pa.Table) -> list[ConsumedRecord]:
@@ -93,6 +93,17 @@ def test_batches_have_the_columns_and_rows_asked_for(bootstrap: str, filled: str
     assert [batch.num_rows for batch in batches[:-1]] == [700] * (len(batches) - 1)
     assert sum(batch.num_rows for batch in batches) == 3_000
     assert all(batch.schema.names == ["offset", "value"] for batch in batches)
+
+
+def test_full_columns_wait_for_nothing(bootstrap: str, filled: str) -> None:
+    with Consumer(bootstrap) as consumer:
+        consumer.assign({TopicPartition(filled, 0): 0})
+        columns = Columns(["offset"], 100)
+        assert consumer.poll_into(columns, 30) == 100
+        begin = time.monotonic()
+        assert consumer.poll_into(columns, 300) == 100
+        assert time.monotonic() - begin < 100
+        assert columns.take()["offset"].to_pylist() == list(range(100))
 
 
 def test_a_range_of_one_partition(bootstrap: str, filled: str) -> None:

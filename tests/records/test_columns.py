@@ -145,10 +145,18 @@ def test_full_columns_stop_and_go_on_in_the_next(kernel: Kernels) -> None:
     seen = []
     while left:
         position, left = add(columns, records, position=position, count=left)
-        assert columns.is_full == (left > 0)
+        assert columns.is_full == (columns.rows == 10)
         seen.append(columns.take()["value"].to_pylist())
     assert [len(each) for each in seen] == [10, 10, 5]
     assert list(chain(*seen)) == [record.value for record in records]
+
+
+def test_columns_with_as_many_rows_as_asked_for_are_full(kernel: Kernels) -> None:
+    columns = Columns(["value"], 3)
+    assert add(columns, [Record(offset, NOW, None, None) for offset in range(3)])[1] == 0
+    assert columns.is_full
+    assert columns.take().num_rows == 3
+    assert not columns.is_full
 
 
 def test_columns_end_a_batch_before_their_data_is_too_large(kernel: Kernels) -> None:

@@ -365,9 +365,9 @@ class ConsumerCalls:
         """The same as rows behind those that `columns` has; how many it has then."""
         before = columns.rows
 
-        def fill() -> int:
+        def fill() -> bool:
             self._fetcher.fill(columns)
-            return columns.rows - before
+            return columns.rows > before or columns.is_full
 
         await self._poll(timeout, fill)
         return columns.rows

@@ -18,6 +18,7 @@ from ottla.client.consumer import Consumer
 from ottla.client.consumer_calls import Place
 from ottla.client.errors import ClientError, OffsetOutOfRange, UnknownPartition
 from ottla.client.fetched import ConsumedRecord
+from ottla.model.limits import MIB
 from ottla.model.topics import TopicPartition
 from ottla.records.columns import Columns
 
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 _POLL_SECONDS = 1.0
 _POLL_RECORDS = 5_000
+_FETCH_BYTES = 4 * MIB  # of all partitions together, as long as each has what a consumer asks for
+_PARTITION_FETCH_BYTES_MIN = 1 * MIB
 
 
 class Reading:
@@ -146,13 +149,25 @@ def read(
     Settings are a consumer's. With auto.offset.reset=none a start or stop that the partition does not have
     (any more) raises OffsetOutOfRange; otherwise what there is of the range is read.
     """
-    defaults = {"max.poll.records": _POLL_RECORDS, "auto.offset.reset": "earliest"}
-    consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
-    try:
-        starts, stops = _bounds(bootstrap, topic, start, stop, partitions, consumer)
-    except BaseException:
-        consumer.close()
-        raise
+    with Admin(bootstrap) as admin:
+        there = admin.partitions_of(topic)
+        targets = there if partitions is None else tuple(TopicPartition(topic, each) for each in partitions)
+        for target in targets:
+            if target not in there:
+                raise UnknownPartition(topic, target.partition, len(there))
+        defaults = {
+            "max.poll.records": _POLL_RECORDS,
+            "auto.offset.reset": "earliest",
+            "max.partition.fetch.bytes": max(
+                _FETCH_BYTES // max(len(targets), 1), _PARTITION_FETCH_BYTES_MIN
+            ),
+        }
+        consumer = Consumer(bootstrap, strategy=(), **{**defaults, **settings})
+        try:
+            starts, stops = _bounds(admin, targets, start, stop, consumer)
+        except BaseException:
+            consumer.close()
+            raise
     return Reading(consumer, starts, None if stop is None else stops)
 
 
@@ -160,30 +175,19 @@ Offsets = dict[TopicPartition, int]
 
 
 def _bounds(
-    bootstrap: str | Sequence[str],
-    topic: str,
-    start: Place,
-    stop: Place | None,
-    partitions: Iterable[int] | None,
-    consumer: Consumer,
+    admin: Admin, targets: tuple[TopicPartition, ...], start: Place, stop: Place | None, consumer: Consumer
 ) -> tuple[Offsets, Offsets]:
     """The offsets of both places, as the consumer is set."""
-    with Admin(bootstrap) as admin:
-        there = admin.partitions_of(topic)
-        targets = there if partitions is None else [TopicPartition(topic, index) for index in partitions]
-        for target in targets:
-            if target not in there:
-                raise UnknownPartition(topic, target.partition, len(there))
 
-        def offsets_of(place: Place, *, read_committed: bool) -> Offsets:
-            if consumer.resets_never and isinstance(place, int) and place >= 0:
-                return dict.fromkeys(targets, place)
-            return admin.resolve_offsets(targets, place, read_committed=read_committed)
+    def offsets_of(place: Place, *, read_committed: bool) -> Offsets:
+        if consumer.resets_never and isinstance(place, int) and place >= 0:
+            return dict.fromkeys(targets, place)
+        return admin.resolve_offsets(targets, place, read_committed=read_committed)
 
-        starts = offsets_of(start, read_committed=False)
-        stops = {} if stop is None else offsets_of(stop, read_committed=consumer.reads_committed)
-        if consumer.resets_never:
-            _check_range(admin, starts, stops)
+    starts = offsets_of(start, read_committed=False)
+    stops = {} if stop is None else offsets_of(stop, read_committed=consumer.reads_committed)
+    if consumer.resets_never:
+        _check_range(admin, starts, stops)
     return starts, stops
 
 

@@ -126,6 +126,7 @@ class Columns:
                 plain, position, count, base_offset, base_timestamp, append_time, first_offset, end_offset
             )
             self.is_full = lacking != Lacking.NOTHING and not self._open.grow(lacking, needed)
+        self.is_full |= self.rows == self.rows_max
         if self.rows > before:
             self._runs.append((*origin, timestamp_type, self.rows - before))
         elif fault >= 0:
