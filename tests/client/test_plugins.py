@@ -239,7 +239,8 @@ def test_interceptors_see_records_in_order_and_a_failing_one_breaks_nothing(
         caplog.at_level(logging.ERROR),
         Producer(bootstrap, interceptor_classes=chain, value_serializer="string") as producer,
     ):
-        producer.send(topic, "x", on_delivery=delivered).result(30)
+        producer.send(topic, "x", on_delivery=delivered)
+        producer.flush(30)
         with pytest.raises(ClientError):
             producer.send(topic, "y", partition=9)
     assert notes[:5] == [

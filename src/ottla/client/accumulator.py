@@ -52,6 +52,7 @@ class Batch:
         "halves",
         "is_done",
         "is_open",
+        "is_told",
         "lane",
         "not_before_ms",
         "on_done",
@@ -77,6 +78,7 @@ class Batch:
         self.fate_unknown = False  # it was sent, and no answer said whether it was written
         # At the end, one of: offset (None: not told), error, two smaller batches in its place.
         self.is_done = False
+        self.is_told = False  # its callbacks have run
         self.base_offset: int | None = None
         self.append_time_ms: int | None = None  # of a topic that stamps records itself
         self.error: ClientError | None = None
@@ -88,6 +90,13 @@ class Batch:
         if self.halves is not None:
             return all(half.is_over for half in self.halves)
         return self.is_done
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether it is over, and its callbacks have run."""
+        if self.halves is not None:
+            return all(half.is_flushed for half in self.halves)
+        return self.is_told
 
     def delivery(self, index: int) -> Delivery:
         timestamp_ms = self.records[index][1] if self.append_time_ms is None else self.append_time_ms

@@ -250,10 +250,13 @@ class Producer:
             raise self._core.buffer_full()
 
     async def flush(self, timeout: float | None = None) -> None:
-        """Waits until everything sent before is delivered or has failed. Raises TimedOut (seconds)."""
+        """Waits until everything sent before is delivered or has failed, and callbacks have run.
+
+        Raises TimedOut (seconds).
+        """
         before = self._core.begin_waiting()
         try:
-            done = await self._changed.wait_for(lambda: all(batch.is_over for batch in before), timeout)
+            done = await self._changed.wait_for(lambda: all(batch.is_flushed for batch in before), timeout)
         finally:
             self._core.end_waiting()
         if not done:

@@ -26,7 +26,7 @@ from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Topic
 from ottla.client.delivery import SendFuture
-from ottla.client.errors import ClientError, Closed, TimedOut
+from ottla.client.errors import ClientError, Closed, Misused, TimedOut
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer_core import ProducerCore, not_delivered
@@ -164,11 +164,16 @@ class Producer(ArrowCalls):
             raise self._core.buffer_full()
 
     def flush(self, timeout: float | None = None) -> None:
-        """Waits until everything sent before is delivered or has failed. Raises TimedOut (seconds)."""
+        """Waits until everything sent before is delivered or has failed, and callbacks have run.
+
+        Raises TimedOut (seconds).
+        """
+        if threading.current_thread() is self._thread:
+            raise Misused("flush() in a callback would wait for itself", "flush in another thread")
         with self._changed:
             before = self._core.begin_waiting()
             try:
-                done = self._changed.wait_for(lambda: all(batch.is_over for batch in before), timeout)
+                done = self._changed.wait_for(lambda: all(batch.is_flushed for batch in before), timeout)
             finally:
                 self._core.end_waiting()
         if not done:

@@ -69,11 +69,12 @@ class ProducerCore:
     # -- those who wait ------------------------------------------------------------------------------------
 
     def begin_waiting(self) -> list[Batch]:
-        """Nothing lingers from now on; what is under way."""
+        """Nothing lingers from now on; what is under way, up to its callbacks."""
         self._waiters += 1
         self.sender.is_flushing = True
         self.cluster.network.wake()
-        return [*self.batches.waiting(), *self.batches.in_flight()]
+        done = (*self.sender.finished, *self.sender.telling)
+        return [*self.batches.waiting(), *self.batches.in_flight(), *done]
 
     def end_waiting(self) -> None:
         self._waiters -= 1

@@ -261,7 +261,8 @@ class ProducerLoop:
             return
         self._metadata_version = self._cluster.metadata.version
         with self._changed:
-            finished, self._sender.finished = self._sender.finished, []
+            finished = self._sender.telling = self._sender.finished
+            self._sender.finished = []
             self._changed.notify_all()
         for batch in finished:
             if batch.halves is None:
@@ -270,6 +271,12 @@ class ProducerLoop:
                     self._call(callback, delivery, batch.error)
                 if batch.on_done is not None:
                     self._call(batch.on_done, batch)
+        if finished:  # those who flush wait for the callbacks too
+            with self._changed:
+                for batch in finished:
+                    batch.is_told = True
+                self._sender.telling = []
+                self._changed.notify_all()
 
     @staticmethod
     def _call(callback: Callable[..., object], *given: object) -> None:

@@ -67,6 +67,7 @@ class Sender:
         self.is_flushing = False  # nothing lingers
         self.wants_metadata = False  # a leader is unknown or has moved
         self.finished: list[Batch] = []  # done since the owner last looked
+        self.telling: list[Batch] = []  # whose callbacks are running
         self._rules = rules
         self._backoff = backoff
         self._requests: dict[int, int] = {}  # in flight, by broker
