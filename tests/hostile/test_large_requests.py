@@ -17,7 +17,12 @@ from ottla.protocol.apis import Api
 
 TOPIC = "t"
 MEMORY_MIB_MAX = 100
-IN_SLICES = (apis.LIST_OFFSETS, apis.DESCRIBE_CONFIGS)  # other clients are served in between
+IN_SLICES = (
+    apis.LIST_OFFSETS,
+    apis.DESCRIBE_CONFIGS,
+    apis.METADATA,
+    apis.DELETE_TOPICS,
+)  # other clients are served in between
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -6,6 +6,7 @@ import pytest
 
 from calls import append, describe_topic, end_offset, topic_id_of, unique_name
 from ottla.model.errors import ErrorCode
+from ottla.model.limits import TOPICS_PER_CHANGE_MAX
 from ottla.model.topics import NO_TOPIC_ID
 from ottla.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -181,3 +182,11 @@ def test_many_topics_in_one_request(client: WireClient) -> None:
 
 def test_an_empty_request(client: WireClient) -> None:
     assert create(client) == []
+
+
+def test_more_topics_than_one_request_may_make_are_refused_and_none_is_made(client: WireClient) -> None:
+    names = [unique_name() for _ in range(TOPICS_PER_CHANGE_MAX + 1)]
+    results = create(client, *(CreatableTopic(name, 1, 1) for name in names))
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+    assert f"at most {TOPICS_PER_CHANGE_MAX}" in (results[0].error_message or "")
+    assert not exists(client, names[0])

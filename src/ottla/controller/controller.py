@@ -25,7 +25,7 @@ from ottla.controller.configs import (
     TopicConfigPlan,
     decide_alter,
 )
-from ottla.controller.each import duplicates_of, for_each
+from ottla.controller.each import Pace, at_once, duplicates_of, for_each
 from ottla.controller.elections import LeaderEpochPlan, decide_register, decide_take_office
 from ottla.controller.producer_ids import decide_producer_id_block
 from ottla.controller.topics import (
@@ -88,6 +88,7 @@ class Controller:
         self.on_change: list[Callable[[Change], None]] = []
         # Calls back when the partitions of what was announced can be used; new ones are answered then.
         self.when_hosted: Callable[[Callable[[], None]], None] = lambda done: done()
+        self.pace: Pace = at_once  # of requests that name many things
         self._coordination = coordination
         self._clock = clock
         self._random = random or Random()
@@ -165,7 +166,7 @@ class Controller:
                 return
             self._create_topic(spec, validate_only, finish)
 
-        for_each(specs, create, done)
+        for_each(specs, create, done, self.pace)
 
     def _create_topic(
         self, spec: TopicSpec, validate_only: bool, finish: Callable[[TopicResult], None]
@@ -227,7 +228,7 @@ class Controller:
                 validate_only=validate_only,
             )
 
-        for_each(specs, grow, done)
+        for_each(specs, grow, done, self.pace)
 
     def delete_topics(
         self, targets: Sequence[str | TopicId], done: Callable[[Sequence[TopicResult]], None]
@@ -252,7 +253,7 @@ class Controller:
                 ),
             )
 
-        for_each(targets, delete, done)
+        for_each(targets, delete, done, self.pace)
 
     # Settings
 
@@ -284,7 +285,7 @@ class Controller:
                 validate_only=validate_only,
             )
 
-        for_each(alterations, alter, done)
+        for_each(alterations, alter, done, self.pace)
 
     # Producer ids
 

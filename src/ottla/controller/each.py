@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+Pace: TypeAlias = "Callable[[Generator[None, None, None]], None]"
+"""Takes steps to their end, now or in slices of time."""
+
+
+def at_once(steps: Generator[None, None, None]) -> None:
+    for _ in steps:
+        pass
 
 
 def for_each(
     items: Sequence[T],
     start: Callable[[T, Callable[[R], None]], None],
     done: Callable[[Sequence[R]], None],
+    pace: Pace = at_once,
 ) -> None:
-    """Start all, and hand over their results, in the order of `items`, when the last has come."""
+    """Start all, as `pace` allows, and hand over their results, in order, when the last has come."""
     results: dict[int, R] = {}
 
     def finisher(index: int) -> Callable[[R], None]:
@@ -26,10 +35,15 @@ def for_each(
 
         return finish
 
-    if not items:
+    def steps() -> Generator[None, None, None]:
+        for index, item in enumerate(items):
+            yield
+            start(item, finisher(index))
+
+    if items:
+        pace(steps())
+    else:
         done([])
-    for index, item in enumerate(items):
-        start(item, finisher(index))
 
 
 def duplicates_of(names: Iterable[T]) -> set[T]:

@@ -65,10 +65,13 @@ RECEIVE_BYTES_LARGE = 1 * MIB
 ARRAY_ELEMENTS_MAX = 1_000_000
 """Elements of all arrays of one message; they must also fit the bytes that remain (CVE-2026-111108)."""
 
-REQUEST_ELEMENTS_MAX = 100_000
-"""The same for requests, which one thread answers: ten per partition of the largest broker we build for, and
-already a second of work. Two megabytes of empty names would else stop everybody for ten.
+REQUEST_ELEMENTS_MAX = 30_000
+"""The same for requests, which one thread decodes: for each partition of the largest broker we build for its
+topic, itself and one thing about it. Most are answered in slices of turns; decoding and encoding are not.
 """
+
+TOPICS_PER_CHANGE_MAX = 2_000
+"""New topics in one CreateTopics call. Each is a transaction, and a kilobyte of settings in the answer."""
 
 TAGGED_FIELDS_MAX = 10_000
 """Unknown tagged fields of one struct; they are skipped, not kept (CVE-2026-111115)."""

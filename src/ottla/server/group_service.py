@@ -23,7 +23,7 @@ from ottla.model.topics import OFFSETS_TOPIC
 from ottla.protocol.fields import Message
 from ottla.server.exchange import Exchange
 from ottla.server.group_topics import ClusterTopics
-from ottla.server.long_requests import Work
+from ottla.server.long_requests import Chore, Work
 from ottla.server.state_partition import Done, StatePartition
 from ottla.server.state_topic import StateTopic
 from ottla.server.timers import Timer
@@ -226,7 +226,7 @@ class GroupService:
     # -- forgetting ----------------------------------------------------------------------------------------
 
     def _begin(self, what: str, work: Work) -> None:
-        self._services.long_requests.begin(_Chore(what), work)
+        self._services.long_requests.begin(Chore(what), work)
 
     def _forget(self, partition: Groups, topic: str) -> Work:
         for records in partition.machine.forget_topic(topic):
@@ -263,21 +263,6 @@ class GroupService:
             if records:
                 self.write_tombstones(partition, records, _ignore)
             yield None
-
-
-class _Chore:
-    """Work of the coordinator's own that goes on in slices."""
-
-    abandoned = False
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def answer(self, response: object) -> None:
-        pass
-
-    def fail(self, error: Exception) -> None:
-        log.error("%s failed", self._what, exc_info=error)
 
 
 def _ignore(refusal: Refused | None) -> None:

@@ -7,6 +7,7 @@ there). What it returns is the answer. All slices of a turn together have as muc
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
@@ -16,6 +17,8 @@ from ottla.model.clock import Clock
 from ottla.model.limits import TURN_HANDLING_US_MAX
 from ottla.protocol.fields import Message
 from ottla.server.warming import Offload, warm
+
+log = logging.getLogger(__name__)
 
 Steps = Generator[FileRange | None, None, Message]
 Work = Generator[FileRange | None, None, Any]
@@ -32,6 +35,37 @@ class Asker(Protocol):
     def answer(self, response: Any) -> None: ...
 
     def fail(self, error: Exception) -> None: ...
+
+
+class PartOf:
+    """Work for an exchange that is not its answer; it is done even when the peer leaves."""
+
+    def __init__(self, whole: Asker) -> None:
+        self.fail = whole.fail
+
+    @property
+    def abandoned(self) -> bool:
+        return False
+
+    def answer(self, response: None) -> None:
+        pass
+
+
+class Chore:
+    """Work that nobody has asked for, or whose results go another way."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    @property
+    def abandoned(self) -> bool:
+        return False
+
+    def answer(self, response: None) -> None:
+        pass
+
+    def fail(self, error: Exception) -> None:
+        log.error("%s failed", self._what, exc_info=error)
 
 
 class LongRequests:

@@ -18,7 +18,7 @@ from ottla.security.quotas import Quotas
 from ottla.server.connection import Connection
 from ottla.server.fetch_sessions import FetchSessions
 from ottla.server.group_service import GroupService
-from ottla.server.long_requests import LongRequests
+from ottla.server.long_requests import Chore, LongRequests
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
 from ottla.server.transaction_service import TransactionService
@@ -49,6 +49,7 @@ class Services:
 
     def __post_init__(self) -> None:
         self.long_requests = LongRequests(self.clock, self.reactor.post, self.offload_read)
+        self.controller.pace = lambda steps: self.long_requests.begin(Chore("a change of many things"), steps)
         self.groups = GroupService(self)
         self.transactions = TransactionService(self)
 

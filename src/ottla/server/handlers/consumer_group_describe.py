@@ -22,6 +22,7 @@ from ottla.protocol.messages.consumer_group_describe import (
 )
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import PartOf, Work
 
 if TYPE_CHECKING:
     from ottla.server.group_service import Groups
@@ -34,9 +35,13 @@ _NOT_ASKED = -(2**31)
 
 def handle(exchange: Exchange[ConsumerGroupDescribeRequest], services: Services) -> None:
     partitions: list[Groups] = []
-    described = [
-        _describe(exchange, services, group_id, partitions) for group_id in exchange.request.group_ids
-    ]
+    described: list[DescribedGroup] = []
+
+    def describe_all() -> Work:
+        for group_id in exchange.request.group_ids:
+            yield None
+            described.append(_describe(exchange, services, group_id, partitions))
+        services.groups.when_durable(partitions, answer)
 
     def answer(refusal: Refused | None) -> None:
         if exchange.abandoned:
@@ -46,7 +51,7 @@ def handle(exchange: Exchange[ConsumerGroupDescribeRequest], services: Services)
             groups = [DescribedGroup(refusal.code, refusal.text, each.group_id) for each in described]
         exchange.answer(ConsumerGroupDescribeResponse(groups=groups))
 
-    services.groups.when_durable(partitions, answer)
+    services.long_requests.begin(PartOf(exchange), describe_all())
 
 
 def _describe(

@@ -8,12 +8,13 @@ is there all the same, and answered with KAFKA_STORAGE_ERROR.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.controller.topics import TopicResult, TopicSpec
 from ottla.model.configs import describe_topic
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.limits import TOPICS_PER_CHANGE_MAX
 from ottla.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -23,9 +24,13 @@ from ottla.protocol.messages.create_topics import (
 )
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
+
+# Settings as they are told, by what was set: topics made together mostly have the same.
+_Described = dict[tuple[tuple[str, str], ...], Sequence[CreatableTopicConfigs]]
 
 
 def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
@@ -33,6 +38,18 @@ def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
     refused: dict[str | None, TopicResult] = {}
     specs = []
     anywhere = services.may(exchange.connection, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def created(results: Sequence[TopicResult]) -> None:
+        if exchange.abandoned:
+            return
+        by_name = refused | {result.name: result for result in results}
+        services.long_requests.begin(exchange, _answer(exchange, services, list(by_name.values())))
+
+    if len(request.topics) > TOPICS_PER_CHANGE_MAX:
+        text = f"{len(request.topics)} topics: at most {TOPICS_PER_CHANGE_MAX} can be made in one request"
+        refusal = Refused(ErrorCode.POLICY_VIOLATION, text)
+        created([TopicResult.refused(topic.name, refusal) for topic in request.topics])
+        return
     for topic in request.topics:
         if anywhere or exchange.may(topic.name):
             specs.append(_spec(topic))
@@ -40,13 +57,18 @@ def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
             refusal = Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             refused[topic.name] = TopicResult.refused(topic.name, refusal)
 
-    def created(results: Sequence[TopicResult]) -> None:
-        if exchange.abandoned:
-            return
-        by_name = refused | {result.name: _checked(result, services) for result in results}
-        exchange.answer(CreateTopicsResponse(topics=[_result(exchange, each) for each in by_name.values()]))
-
     services.controller.create_topics(specs, validate_only=request.validate_only, done=created)
+
+
+def _answer(
+    exchange: Exchange[CreateTopicsRequest], services: Services, results: Sequence[TopicResult]
+) -> Steps:
+    topics = []
+    described: _Described = {}
+    for result in results:
+        yield None
+        topics.append(_result(exchange, _checked(result, services), described))
+    return CreateTopicsResponse(topics=topics)
 
 
 def _checked(result: TopicResult, services: Services) -> TopicResult:
@@ -70,7 +92,9 @@ def _spec(topic: CreatableTopic) -> TopicSpec:
     )
 
 
-def _result(exchange: Exchange[CreateTopicsRequest], result: TopicResult) -> CreatableTopicResult:
+def _result(
+    exchange: Exchange[CreateTopicsRequest], result: TopicResult, described: _Described
+) -> CreatableTopicResult:
     name = result.name or ""
     if result.code != ErrorCode.NONE:
         return CreatableTopicResult(name, result.topic_id, result.code, result.text)
@@ -84,14 +108,19 @@ def _result(exchange: Exchange[CreateTopicsRequest], result: TopicResult) -> Cre
         topic_id=result.topic_id,
         num_partitions=result.num_partitions,
         replication_factor=result.replication_factor,
-        configs=[
-            CreatableTopicConfigs(
-                described.setting.name,
-                described.value,
-                described.read_only,
-                described.source,
-                described.setting.sensitive,
-            )
-            for described in describe_topic(result.configs, services.broker_config)
-        ],
+        configs=_configs(services, result.configs, described),
     )
+
+
+def _configs(
+    services: Services, configs: Mapping[str, str], described: _Described
+) -> Sequence[CreatableTopicConfigs]:
+    key = tuple(configs.items())
+    if key not in described:
+        described[key] = [
+            CreatableTopicConfigs(
+                each.setting.name, each.value, each.read_only, each.source, each.setting.sensitive
+            )
+            for each in describe_topic(configs, services.broker_config)
+        ]
+    return described[key]

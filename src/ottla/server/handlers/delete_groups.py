@@ -12,12 +12,13 @@ from ottla.protocol.messages.delete_groups import (
     DeleteGroupsResponse,
 )
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import PartOf, Work
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(exchange: Exchange[DeleteGroupsRequest], services: Services) -> DeleteGroupsResponse | None:
+def handle(exchange: Exchange[DeleteGroupsRequest], services: Services) -> None:
     names = dict.fromkeys(exchange.request.groups_names)
     codes: dict[str, ErrorCode] = {}
 
@@ -27,15 +28,21 @@ def handle(exchange: Exchange[DeleteGroupsRequest], services: Services) -> Delet
             results = [DeletableGroupResult(name, codes[name]) for name in names]
             exchange.answer(DeleteGroupsResponse(results=results))
 
-    for group_id in names:
-        done = partial(finished, group_id)
-        try:
-            if not exchange.may(group_id):
-                raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-            partition = services.groups.topic.find_writable(group_id)
-            records = partition.machine.delete_group(group_id)
-        except Refused as refusal:
-            done(refusal)
-        else:
-            services.groups.write_tombstones(partition, records, done)
-    return None if names else DeleteGroupsResponse()
+    def delete_all() -> Work:
+        for group_id in names:
+            yield None
+            done = partial(finished, group_id)
+            try:
+                if not exchange.may(group_id):
+                    raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+                partition = services.groups.topic.find_writable(group_id)
+                records = partition.machine.delete_group(group_id)
+            except Refused as refusal:
+                done(refusal)
+            else:
+                services.groups.write_tombstones(partition, records, done)
+
+    if names:
+        services.long_requests.begin(PartOf(exchange), delete_all())
+    else:
+        exchange.answer(DeleteGroupsResponse())

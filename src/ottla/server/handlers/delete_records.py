@@ -18,6 +18,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 from ottla.server.visibility import answer_when_visible
 
 if TYPE_CHECKING:
@@ -31,14 +32,17 @@ def handle(exchange: Exchange[DeleteRecordsRequest], services: Services) -> Mess
         for partition in topic.partitions
     ]
     found = [partition for partition in asked if partition is not None]
-    return answer_when_visible(exchange, services, found, lambda: _response(exchange, services))
+    return answer_when_visible(
+        exchange, services, found, lambda: services.long_requests.begin(exchange, _answer(exchange, services))
+    )
 
 
-def _response(exchange: Exchange[DeleteRecordsRequest], services: Services) -> DeleteRecordsResponse:
+def _answer(exchange: Exchange[DeleteRecordsRequest], services: Services) -> Steps:
     topics = []
     for topic in exchange.request.topics:
         results = []
         for asked in topic.partitions:
+            yield None
             try:
                 low_watermark = _trim(exchange, services, topic.name, asked)
                 results.append(DeleteRecordsPartitionResult(asked.partition_index, low_watermark))

@@ -20,6 +20,7 @@ from ottla.protocol.messages.delete_topics import (
 )
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -42,10 +43,17 @@ def handle(exchange: Exchange[DeleteTopicsRequest], services: Services) -> None:
 
     def deleted(results: Sequence[TopicResult]) -> None:
         if not exchange.abandoned:
-            told = [_result(exchange, result) for result in (*results, *refused)]
-            exchange.answer(DeleteTopicsResponse(responses=told))
+            services.long_requests.begin(exchange, _answer(exchange, (*results, *refused)))
 
     services.controller.delete_topics(allowed, done=deleted)
+
+
+def _answer(exchange: Exchange[DeleteTopicsRequest], results: Sequence[TopicResult]) -> Steps:
+    told = []
+    for result in results:
+        yield None
+        told.append(_result(exchange, result))
+    return DeleteTopicsResponse(responses=told)
 
 
 def _asked(exchange: Exchange[DeleteTopicsRequest]) -> Sequence[DeleteTopicState]:

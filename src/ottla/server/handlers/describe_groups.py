@@ -19,6 +19,7 @@ from ottla.protocol.messages.describe_groups import (
 )
 from ottla.security.authorizer import ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -27,10 +28,16 @@ _REFUSED_SINCE = 6
 _NOT_ASKED = -(2**31)
 
 
-def handle(exchange: Exchange[DescribeGroupsRequest], services: Services) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(
-        groups=[_describe(exchange, services, group_id) for group_id in exchange.request.groups]
-    )
+def handle(exchange: Exchange[DescribeGroupsRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeGroupsRequest], services: Services) -> Steps:
+    groups = []
+    for group_id in exchange.request.groups:
+        yield None
+        groups.append(_describe(exchange, services, group_id))
+    return DescribeGroupsResponse(groups=groups)
 
 
 def _describe(exchange: Exchange[DescribeGroupsRequest], services: Services, group_id: str) -> DescribedGroup:

@@ -7,6 +7,7 @@ works has no size and the lag -1, which Kafka gives for logs that are not in use
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from ottla.log.directory import LogDirectory
@@ -20,6 +21,7 @@ from ottla.protocol.messages.describe_log_dirs import (
 )
 from ottla.security.authorizer import CLUSTER_NAME
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -27,29 +29,32 @@ if TYPE_CHECKING:
 _NOT_IN_USE = -1
 
 
-def handle(exchange: Exchange[DescribeLogDirsRequest], services: Services) -> DescribeLogDirsResponse:
+def handle(exchange: Exchange[DescribeLogDirsRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeLogDirsRequest], services: Services) -> Steps:
     if not exchange.may(CLUSTER_NAME):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     asked = exchange.request.topics
     wanted = (
         None if asked is None else {(topic.topic, index) for topic in asked for index in topic.partitions}
     )
-    return DescribeLogDirsResponse(
-        results=[
-            *(_describe(directory, services, wanted) for directory in services.directories),
-            *(
-                DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path)
-                for path in services.directories.failed
-            ),
-        ]
-    )
+    results = []
+    for directory in services.directories:
+        described = yield from _describe(directory, services, wanted)
+        results.append(described)
+    failed = services.directories.failed
+    results += [DescribeLogDirsResult(ErrorCode.KAFKA_STORAGE_ERROR, path) for path in failed]
+    return DescribeLogDirsResponse(results=results)
 
 
 def _describe(
     directory: LogDirectory, services: Services, wanted: set[tuple[str, int]] | None
-) -> DescribeLogDirsResult:
+) -> Generator[None, None, DescribeLogDirsResult]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in services.partitions:
+    for partition in list(services.partitions):
+        yield None
         if os.path.dirname(partition.log.directory) != directory.path:
             continue
         if wanted is None or (partition.topic, partition.index) in wanted:

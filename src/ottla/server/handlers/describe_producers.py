@@ -14,16 +14,22 @@ from ottla.protocol.messages.describe_producers import (
     TopicResponse,
 )
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(exchange: Exchange[DescribeProducersRequest], services: Services) -> DescribeProducersResponse:
+def handle(exchange: Exchange[DescribeProducersRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeProducersRequest], services: Services) -> Steps:
     topics = []
     for topic in exchange.request.topics:
         partitions = []
         for index in topic.partition_indexes:
+            yield None
             try:
                 partitions.append(
                     PartitionResponse(
@@ -43,7 +49,7 @@ def _producers(
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = services.partitions.named(topic, index)
     if partition is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise services.partitions.missing(topic, index)
     if partition.unavailable is not None:
         raise partition.unavailable
     return [

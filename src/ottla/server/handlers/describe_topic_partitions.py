@@ -23,14 +23,17 @@ from ottla.protocol.messages.describe_topic_partitions import (
 from ottla.security.authorizer import ResourceType
 from ottla.server.exchange import Exchange
 from ottla.server.leadership import leadership
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(
-    exchange: Exchange[DescribeTopicPartitionsRequest], services: Services
-) -> DescribeTopicPartitionsResponse:
+def handle(exchange: Exchange[DescribeTopicPartitionsRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeTopicPartitionsRequest], services: Services) -> Steps:
     request = exchange.request
     partitions_max = services.broker_config.integer("max.request.partition.size.limit")
     left = max(1, min(request.response_partition_limit, partitions_max))
@@ -44,6 +47,7 @@ def handle(
         )
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in _names(exchange, services, start):
+        yield None
         if left == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
         topic = services.controller.image.topics.get(name)

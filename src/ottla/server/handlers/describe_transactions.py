@@ -13,16 +13,20 @@ from ottla.protocol.messages.describe_transactions import (
 )
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(
-    exchange: Exchange[DescribeTransactionsRequest], services: Services
-) -> DescribeTransactionsResponse:
+def handle(exchange: Exchange[DescribeTransactionsRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[DescribeTransactionsRequest], services: Services) -> Steps:
     states = []
     for transactional_id in exchange.request.transactional_ids:
+        yield None
         try:
             states.append(_describe(exchange, services, transactional_id))
         except Refused as refusal:

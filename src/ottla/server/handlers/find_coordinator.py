@@ -16,6 +16,7 @@ from ottla.protocol.messages.find_coordinator import (
 )
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -26,15 +27,21 @@ _SHARE_GROUP = 2
 _MANY_SINCE = 4
 
 
-def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> FindCoordinatorResponse | None:
+def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> None:
     request = exchange.request
     keys = request.coordinator_keys if exchange.version >= _MANY_SINCE else [request.key]
     refusals = {key: _refusal(exchange, services, key) for key in keys}
 
     def answer(problem: Refused | None) -> None:
         if not exchange.abandoned:
-            found = [_find(exchange, services, key, refusals[key] or problem) for key in keys]
-            exchange.answer(_response(exchange.version, found))
+            services.long_requests.begin(exchange, find_all(problem))
+
+    def find_all(problem: Refused | None) -> Steps:
+        found = []
+        for key in keys:
+            yield None
+            found.append(_find(exchange, services, key, refusals[key] or problem))
+        return _response(exchange.version, found)
 
     if all(refusals.values()):
         answer(None)
@@ -42,7 +49,6 @@ def handle(exchange: Exchange[FindCoordinatorRequest], services: Services) -> Fi
         services.transactions.topic.ensure(answer)
     else:
         services.groups.topic.ensure(answer)
-    return None
 
 
 def _response(version: int, found: list[Coordinator]) -> FindCoordinatorResponse:

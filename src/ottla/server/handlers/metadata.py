@@ -30,6 +30,7 @@ from ottla.protocol.messages.metadata import (
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
 from ottla.server.leadership import leadership
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -37,20 +38,20 @@ if TYPE_CHECKING:
 _NOT_ASKED = -(2**31)
 
 
-def handle(exchange: Exchange[MetadataRequest], services: Services) -> MetadataResponse | None:
+def handle(exchange: Exchange[MetadataRequest], services: Services) -> None:
     missing = _creatable(exchange, services)
     if not missing:
-        return _response(exchange, services, {})
+        services.long_requests.begin(exchange, _answer(exchange, services, {}))
+        return
 
     def created(results: Sequence[TopicResult]) -> None:
         if not exchange.abandoned:
             errors = {result.name: result.code for result in results if result.code != ErrorCode.NONE}
-            exchange.answer(_response(exchange, services, errors))
+            services.long_requests.begin(exchange, _answer(exchange, services, errors))
 
     services.controller.create_topics(
         [TopicSpec(name) for name in missing], validate_only=False, done=created
     )
-    return None
 
 
 def _creatable(exchange: Exchange[MetadataRequest], services: Services) -> list[str]:
@@ -76,19 +77,23 @@ def _creatable(exchange: Exchange[MetadataRequest], services: Services) -> list[
     return list(islice(creatable, TOPICS_AUTO_CREATED_PER_REQUEST))
 
 
-def _response(
+def _answer(
     exchange: Exchange[MetadataRequest], services: Services, errors: Mapping[str | None, ErrorCode]
-) -> MetadataResponse:
+) -> Steps:
     request = exchange.request
     image = services.controller.image
     asked = request.topics
+    topics = []
     if asked is None or (exchange.version == 0 and not asked):
-        topics = [
-            _topic(exchange, services, topic) for topic in image.topics.values() if exchange.may(topic.name)
-        ]
+        for known in list(image.topics.values()):
+            yield None
+            if exchange.may(known.name):
+                topics.append(_topic(exchange, services, known))
     else:
         once = {(topic.name, topic.topic_id): topic for topic in asked}  # as in Kafka, whatever is repeated
-        topics = [_asked_topic(exchange, services, topic, errors) for topic in once.values()]
+        for topic in once.values():
+            yield None
+            topics.append(_asked_topic(exchange, services, topic, errors))
     operations = _NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = services.operations_allowed(exchange.connection, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.coordinator.offsets import Place
 from ottla.model.errors import ErrorCode, Refused
@@ -29,6 +29,7 @@ from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
 from ottla.server.group_service import Groups
 from ottla.server.group_topics import topic_name
+from ottla.server.long_requests import PartOf, Work
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -38,16 +39,27 @@ _GROUP_ERROR_SINCE = 2
 _TOPIC_IDS_SINCE = 10
 _NONE = -1
 
+T = TypeVar("T")
+Slices = Generator[None, None, T]
+
 
 def handle(exchange: Exchange[OffsetFetchRequest], services: Services) -> None:
     asked = [_Asked(exchange, services, group) for group in _groups(exchange)]
 
+    groups: list[OffsetFetchResponseGroup] = []
+
+    def look() -> Work:
+        for each in asked:
+            told = yield from each.response()
+            groups.append(told)
+        services.groups.when_durable([each.partition for each in asked if each.partition is not None], answer)
+
     def answer(refusal: Refused | None) -> None:
         if not exchange.abandoned:
-            code = ErrorCode.NONE if refusal is None else refusal.code
-            exchange.answer(_response(exchange.version, [each.response(code) for each in asked]))
+            told = groups if refusal is None else [each.refused(refusal.code) for each in asked]
+            exchange.answer(_response(exchange.version, told))
 
-    services.groups.when_durable([each.partition for each in asked if each.partition is not None], answer)
+    services.long_requests.begin(PartOf(exchange), look())
 
 
 def _groups(exchange: Exchange[OffsetFetchRequest]) -> Sequence[OffsetFetchRequestGroup]:
@@ -83,11 +95,19 @@ class _Asked:
         except Refused as refusal:
             self._code = refusal.code
 
-    def response(self, outcome: ErrorCode) -> OffsetFetchResponseGroup:
-        code = self._code or outcome
-        if code is not ErrorCode.NONE:
-            return OffsetFetchResponseGroup(self._group.group_id, self._refused_topics(code), code)
-        topics = self._all_topics() if self._group.topics is None else self._asked_topics(self._group.topics)
+    def refused(self, code: ErrorCode) -> OffsetFetchResponseGroup:
+        """With what was wrong before, or else `code`."""
+        code = self._code or code
+        return OffsetFetchResponseGroup(self._group.group_id, self._refused_topics(code), code)
+
+    def response(self) -> Slices[OffsetFetchResponseGroup]:
+        """To be told when all of it is durable."""
+        yield None
+        if self._code is not ErrorCode.NONE:
+            return self.refused(self._code)
+        topics = yield from (
+            self._all_topics() if self._group.topics is None else self._asked_topics(self._group.topics)
+        )
         return OffsetFetchResponseGroup(self._group.group_id, topics)
 
     def _refused_topics(self, code: ErrorCode) -> list[OffsetFetchResponseTopics]:
@@ -96,7 +116,9 @@ class _Asked:
             return []
         return [_refused_topic(topic, code) for topic in self._group.topics or ()]
 
-    def _asked_topics(self, topics: Sequence[OffsetFetchRequestTopics]) -> list[OffsetFetchResponseTopics]:
+    def _asked_topics(
+        self, topics: Sequence[OffsetFetchRequestTopics]
+    ) -> Slices[list[OffsetFetchResponseTopics]]:
         found = []
         for topic in topics:
             try:
@@ -108,24 +130,29 @@ class _Asked:
                     found.append(_refused_topic(topic, refusal.code))
                     continue
                 name = topic.name  # it has no offsets, which is no error
-            partitions = [self._partition(name, index) for index in topic.partition_indexes]
+            partitions = yield from self._partitions(name, topic.partition_indexes)
             found.append(OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions))
         return found
 
-    def _all_topics(self) -> list[OffsetFetchResponseTopics]:
+    def _all_topics(self) -> Slices[list[OffsetFetchResponseTopics]]:
         assert self.partition is not None
         topics = self._services.controller.image.topics
         found = []
-        for name, partitions in self.partition.machine.offsets.of_group(self._group.group_id).items():
+        known = self.partition.machine.offsets.of_group(self._group.group_id)
+        for name, partitions in [(name, list(partitions)) for name, partitions in known.items()]:
             topic = topics.get(name)
             if topic is None or not self._may_describe(name):
                 continue
-            found.append(
-                OffsetFetchResponseTopics(
-                    name, topic.id, [self._partition(name, index) for index in partitions]
-                )
-            )
+            told = yield from self._partitions(name, partitions)
+            found.append(OffsetFetchResponseTopics(name, topic.id, told))
         return found
+
+    def _partitions(self, topic: str, indexes: Iterable[int]) -> Slices[list[OffsetFetchResponsePartitions]]:
+        told = []
+        for index in indexes:
+            yield None
+            told.append(self._partition(topic, index))
+        return told
 
     def _may_describe(self, topic: str) -> bool:
         connection = self._exchange.connection

@@ -17,18 +17,22 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import Steps
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
 
-def handle(
-    exchange: Exchange[OffsetForLeaderEpochRequest], services: Services
-) -> OffsetForLeaderEpochResponse:
+def handle(exchange: Exchange[OffsetForLeaderEpochRequest], services: Services) -> None:
+    services.long_requests.begin(exchange, _answer(exchange, services))
+
+
+def _answer(exchange: Exchange[OffsetForLeaderEpochRequest], services: Services) -> Steps:
     topics = []
     for topic in exchange.request.topics:
         answers = []
         for asked in topic.partitions:
+            yield None
             try:
                 answers.append(_find(exchange, services, topic.topic, asked))
             except Refused as refusal:
