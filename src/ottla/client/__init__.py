@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.client.admin import Admin as Admin
     from ottla.client.admin_values import GroupMetadata as GroupMetadata
+    from ottla.client.admin_values import NewTopic as NewTopic
     from ottla.client.admin_values import OpenTransaction as OpenTransaction
     from ottla.client.consumer import Consumer as Consumer
     from ottla.client.errors import ClientError as ClientError
@@ -31,6 +32,7 @@ _HOMES = {
     "ConsumedRecord": "ottla.client.fetched",
     "Consumer": "ottla.client.consumer",
     "GroupMetadata": "ottla.client.admin_values",
+    "NewTopic": "ottla.client.admin_values",
     "OpenTransaction": "ottla.client.admin_values",
     "Producer": "ottla.client.producer",
     "ProducerFenced": "ottla.client.errors",
@@ -48,6 +50,7 @@ __all__ = [
     "ConsumedRecord",
     "Consumer",
     "GroupMetadata",
+    "NewTopic",
     "OpenTransaction",
     "Producer",
     "ProducerFenced",

@@ -83,6 +83,12 @@ class AdminCalls:
         seen = await self._view(wanted, self._deadline_ms())
         return admin_topics.topics_of(seen, internal=internal or wanted is not None)
 
+    async def topic_pages(self, names: Iterable[str], *, page_partitions: int = 2_000) -> tuple[Topic, ...]:
+        """The same for topics with very many partitions: brokers are asked for some of them at a time."""
+        return await admin_topics.topic_pages(
+            self._cluster, tuple(names), page_partitions, self._deadline_ms()
+        )
+
     async def topic_names(self, *, internal: bool = False) -> tuple[str, ...]:
         return tuple(topic.name for topic in await self.topics(internal=internal))
 
@@ -176,6 +182,17 @@ class AdminCalls:
         except UnknownTopic:
             raise await admin_topics.unknown_topic(self._cluster, name, deadline_ms) from None
 
+    async def replace_topic_configs(
+        self, name: str, configs: Mapping[str, str], *, validate_only: bool = False
+    ) -> None:
+        """These settings and no others: what is left out goes back to its default."""
+        deadline_ms = self._deadline_ms()
+        address = await admin_topics.controller_address(self._cluster, deadline_ms)
+        resource = ConfigResource("topic", name)
+        await admin_configs.replace(
+            self._cluster, address, resource, configs, deadline_ms, validate_only=validate_only
+        )
+
     async def alter_broker_configs(
         self,
         broker_id: int | None,
@@ -238,6 +255,12 @@ class AdminCalls:
             read_committed=read_committed,
         )
 
+    async def leader_epoch_ends(
+        self, epochs: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | None]:
+        """Where the leader epochs of partitions ended; None: the partition knows of no such epoch."""
+        return await admin_offsets.epoch_ends(self._cluster, epochs, self._deadline_ms())
+
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Drops what is before these offsets (-1: everything). The partitions' new first offsets."""
         return await admin_offsets.delete_records(self._cluster, before, self._deadline_ms())
@@ -250,6 +273,15 @@ class AdminCalls:
 
     async def group(self, group_id: str) -> GroupDescription:
         return await admin_groups.describe_group(self._cluster, group_id, self._deadline_ms())
+
+    async def remove_group_members(self, group_id: str, instance_ids: Iterable[str] | None = None) -> None:
+        """Takes members out of a classic group: those with these static names, or (None) all there are."""
+        deadline_ms = self._deadline_ms()
+        there = (await admin_groups.describe_group(self._cluster, group_id, deadline_ms)).members
+        if instance_ids is not None:
+            wanted = set(instance_ids)
+            there = tuple(each for each in there if each.instance_id in wanted)
+        await admin_groups.remove_members(self._cluster, group_id, there, deadline_ms)
 
     async def delete_groups(self, ids: Iterable[str]) -> dict[str, ClientError | None]:
         """By id, what hindered the deletion; None: it is gone."""

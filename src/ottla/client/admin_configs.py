@@ -10,7 +10,15 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import UnknownTopic, broker_error
 from ottla.model.config_types import ConfigSource, ConfigType
 from ottla.model.errors import ErrorCode
-from ottla.protocol.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
+from ottla.protocol.apis import (
+    ALTER_CONFIGS,
+    DESCRIBE_CONFIGS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LIST_CONFIG_RESOURCES,
+)
+from ottla.protocol.messages.alter_configs import AlterableConfig as ReplacingConfig
+from ottla.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from ottla.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
 from ottla.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -99,6 +107,25 @@ async def alter(
     answer = await cluster.call(
         address, INCREMENTAL_ALTER_CONFIGS, request, IncrementalAlterConfigsResponse, deadline_ms
     )
+    for result in answer.responses:
+        _check(resource, result.error_code, result.error_message)
+
+
+async def replace(
+    cluster: Cluster,
+    address: Address,
+    resource: ConfigResource,
+    configs: Mapping[str, str],
+    deadline_ms: int,
+    *,
+    validate_only: bool,
+) -> None:
+    """These settings and no others: what is left out goes back to its default."""
+    wanted = [ReplacingConfig(name, value) for name, value in configs.items()]
+    request = AlterConfigsRequest(
+        (ReplacedResource(KINDS[resource.kind], resource.name, wanted),), validate_only
+    )
+    answer = await cluster.call(address, ALTER_CONFIGS, request, AlterConfigsResponse, deadline_ms)
     for result in answer.responses:
         _check(resource, result.error_code, result.error_message)
 

@@ -17,6 +17,7 @@ from ottla.protocol.apis import (
     CONSUMER_GROUP_DESCRIBE,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
+    LEAVE_GROUP,
     LIST_GROUPS,
     OFFSET_COMMIT,
     OFFSET_DELETE,
@@ -32,6 +33,7 @@ from ottla.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from ottla.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ottla.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -171,6 +173,26 @@ async def _delete_group(cluster: Cluster, group_id: str, deadline_ms: int) -> No
             _check(group_id, result.error_code, None)
 
     await _of_coordinator(cluster, group_id, ask, deadline_ms)
+
+
+async def remove_members(
+    cluster: Cluster, group_id: str, members: Iterable[GroupMember], deadline_ms: int
+) -> None:
+    """Of a classic group; they may join again. One that is gone already does not matter."""
+    leaving = [MemberIdentity("" if each.instance_id else each.id, each.instance_id) for each in members]
+
+    async def ask(coordinator: Broker, deadline_ms: int) -> None:
+        request = LeaveGroupRequest(group_id, members=leaving)
+        answer = await cluster.call(
+            coordinator.address, LEAVE_GROUP, request, LeaveGroupResponse, deadline_ms
+        )
+        _check(group_id, answer.error_code, None)
+        for result in answer.members:
+            if result.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+                _check(group_id, result.error_code, None)
+
+    if leaving:
+        await _of_coordinator(cluster, group_id, ask, deadline_ms)
 
 
 async def fetch_offsets(

@@ -19,7 +19,7 @@ from ottla.client.offset_spec import AtTime, End, Exact, FromEnd, OffsetSpec, St
 from ottla.model.errors import ErrorCode
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
-from ottla.protocol.apis import DELETE_RECORDS, DESCRIBE_LOG_DIRS, LIST_OFFSETS
+from ottla.protocol.apis import DELETE_RECORDS, DESCRIBE_LOG_DIRS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
 from ottla.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -37,6 +37,12 @@ from ottla.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+)
+from ottla.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
 )
 
 T = TypeVar("T")
@@ -156,6 +162,39 @@ async def delete_records(
         return starts
 
     return await ask_leaders(cluster, before, ask, deadline_ms)
+
+
+async def epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, int], deadline_ms: int
+) -> dict[TopicPartition, int | None]:
+    """Where each partition's leader epoch ended; None: the partition knows of no such epoch."""
+
+    async def ask(
+        address: Address, targets: dict[str, list[TopicPartition]]
+    ) -> dict[TopicPartition, int | None]:
+        request = OffsetForLeaderEpochRequest(
+            -1,
+            [
+                OffsetForLeaderTopic(
+                    topic,
+                    [OffsetForLeaderPartition(target.partition, -1, epochs[target]) for target in partitions],
+                )
+                for topic, partitions in targets.items()
+            ],
+        )
+        answer = await cluster.call(
+            address, OFFSET_FOR_LEADER_EPOCH, request, OffsetForLeaderEpochResponse, deadline_ms
+        )
+        found: dict[TopicPartition, int | None] = {}
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                target = TopicPartition(topic.topic, partition.partition)
+                if partition.error_code:
+                    raise broker_error(partition.error_code, str(target))
+                found[target] = None if partition.end_offset < 0 else partition.end_offset
+        return found
+
+    return await ask_leaders(cluster, epochs, ask, deadline_ms)
 
 
 async def log_dirs(cluster: Cluster, brokers: Iterable[Broker], deadline_ms: int) -> tuple[LogDir, ...]:

@@ -17,8 +17,8 @@ from ottla.client.admin_values import (
     NewTopic,
 )
 from ottla.client.cluster import Cluster
-from ottla.client.cluster_view import Broker, ClusterView, Topic
-from ottla.client.errors import BrokerError, ClientError, UnknownTopic, broker_error
+from ottla.client.cluster_view import Broker, ClusterView, Partition, Topic
+from ottla.client.errors import BrokerError, ClientError, UnknownTopic, Unsupported, broker_error
 from ottla.client.metadata import metadata_request, view_of
 from ottla.model.errors import ErrorCode
 from ottla.protocol.apis import (
@@ -27,6 +27,8 @@ from ottla.protocol.apis import (
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC_PARTITIONS,
     FIND_COORDINATOR,
     METADATA,
 )
@@ -49,6 +51,14 @@ from ottla.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
+)
+from ottla.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from ottla.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    TopicRequest,
 )
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.protocol.messages.metadata import MetadataResponse
@@ -91,9 +101,75 @@ async def controller_address(cluster: Cluster, deadline_ms: int) -> Address:
 
 
 async def describe_cluster(cluster: Cluster, deadline_ms: int) -> ClusterDescription:
-    seen = await view(cluster, (), deadline_ms)
-    brokers = tuple(seen.brokers[broker_id] for broker_id in sorted(seen.brokers))
-    return ClusterDescription(seen.cluster_id or "", seen.controller_id, brokers)
+    async def ask(deadline_ms: int) -> DescribeClusterResponse:
+        answer = await cluster.call(
+            cluster.any_address(),
+            DESCRIBE_CLUSTER,
+            DescribeClusterRequest(),
+            DescribeClusterResponse,
+            deadline_ms,
+        )
+        if answer.error_code:
+            raise broker_error(answer.error_code, "the cluster", answer.error_message)
+        return answer
+
+    try:
+        told = await cluster.retry(ask, deadline_ms)
+    except Unsupported:  # before Kafka 2.8 only Metadata tells
+        seen = await view(cluster, (), deadline_ms)
+        brokers = tuple(seen.brokers[broker_id] for broker_id in sorted(seen.brokers))
+        return ClusterDescription(seen.cluster_id or "", seen.controller_id, brokers)
+    found = sorted(told.brokers, key=lambda each: each.broker_id)
+    return ClusterDescription(
+        told.cluster_id,
+        told.controller_id,
+        tuple(Broker(each.broker_id, each.host, each.port, each.rack) for each in found),
+    )
+
+
+async def topic_pages(
+    cluster: Cluster, names: Sequence[str], page_partitions: int, deadline_ms: int
+) -> tuple[Topic, ...]:
+    """Topics with all their partitions, however many, asked for page by page."""
+    partitions: dict[str, list[Partition]] = {}
+    heads: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    cursor: Cursor | None = None
+    while True:
+
+        async def ask(deadline_ms: int, cursor: Cursor | None = cursor) -> DescribeTopicPartitionsResponse:
+            request = DescribeTopicPartitionsRequest(
+                [TopicRequest(name) for name in sorted(names)], page_partitions, cursor
+            )
+            address = cluster.any_address()
+            return await cluster.call(
+                address, DESCRIBE_TOPIC_PARTITIONS, request, DescribeTopicPartitionsResponse, deadline_ms
+            )
+
+        answer = await cluster.retry(ask, deadline_ms)
+        for topic in answer.topics:
+            if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise await unknown_topic(cluster, topic.name or "", deadline_ms)
+            if topic.error_code:
+                raise broker_error(topic.error_code, f"topic {topic.name!r}")
+            assert topic.name is not None
+            heads[topic.name] = topic
+            partitions.setdefault(topic.name, []).extend(
+                Partition(
+                    index=each.partition_index,
+                    leader=each.leader_id if each.leader_id >= 0 else None,
+                    leader_epoch=each.leader_epoch,
+                    replicas=tuple(each.replica_nodes),
+                    isr=tuple(each.isr_nodes),
+                    offline=tuple(each.offline_replicas),
+                )
+                for each in topic.partitions
+            )
+        cursor = answer.next_cursor
+        if cursor is None:
+            break
+    return tuple(
+        Topic(name, head.topic_id, head.is_internal, tuple(partitions[name])) for name, head in heads.items()
+    )
 
 
 async def broker_versions(cluster: Cluster, address: Address, deadline_ms: int) -> BrokerVersions:
