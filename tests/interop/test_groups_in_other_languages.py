@@ -8,7 +8,15 @@ import pytest
 
 from compat.broker import unique_name
 from compat.groups.crew import PYTHON_CLIENTS, Crew
-from compat.groups.story import PARTITIONS, SETTINGS, Load, members_come_and_go, new_topic
+from compat.groups.story import (
+    PARTITIONS,
+    SETTINGS,
+    Load,
+    Watch,
+    group_changes_its_protocol,
+    members_come_and_go,
+    new_topic,
+)
 from interop.builds import go_driver, java_command, node_driver
 from ottla.testing import BrokerProcess
 
@@ -46,6 +54,34 @@ def test_members_come_and_go_under_load(
     broker: BrokerProcess, commands: dict[str, list[str]], client: str, strategy: str
 ) -> None:
     members_come_and_go(broker, client, strategy, commands)
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_java_group_is_rolled_to_the_new_protocol_and_back_under_load(
+    broker: BrokerProcess, commands: dict[str, list[str]], strategy: str
+) -> None:
+    group_changes_its_protocol(broker, ("java", strategy), ("java", "uniform"), commands)
+
+
+def test_a_group_of_both_protocols_in_three_languages(
+    broker: BrokerProcess, commands: dict[str, list[str]]
+) -> None:
+    topic, group = new_topic(broker, PARTITIONS), unique_name("group")
+    load, watch = Load(broker, topic), Watch(broker, group)
+    try:
+        with Crew("java", "uniform", broker.bootstrap, group, topic, commands) as crew:
+            crew.add(1, "franz-go", "cooperative-sticky")
+            crew.add(1, "java", "uniform")
+            crew.add(1, "confluent", "cooperative-sticky")
+            crew.wait_for_shares(2, 2, 2)
+            crew.alive[1].kill()  # the only one with the new protocol
+            crew.wait_for_shares(3, 3)
+            crew.wait_for(load.stop())
+    finally:
+        load.stop()
+        watch.stop()
+    assert watch.conflicts == []
+    assert watch.types[-1] == "CLASSIC"
 
 
 def test_one_group_of_the_new_protocol_in_two_languages(

@@ -30,13 +30,10 @@ PATIENCE_S = 120
 def run_chain(command: Sequence[str], seed: int, rounds: int) -> None:
     rng = random.Random(seed)
     with BrokerProcess() as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        created = admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, PARTITIONS, 1)])
-        for topic in created.values():
-            topic.result(30)
+        create_topics(broker.bootstrap)
         count = 0
         for _ in range(rounds):
-            count = _write(broker.bootstrap, count, 150)
+            count = write(broker.bootstrap, count, 150)
             with _worker(command, broker.bootstrap, is_awaited=rng.random() < 0.8):
                 time.sleep(rng.uniform(0, 1.5))
                 if rng.random() < 0.4:
@@ -44,11 +41,18 @@ def run_chain(command: Sequence[str], seed: int, rounds: int) -> None:
                     broker.start()
                     time.sleep(rng.uniform(0, 1.0))
         with _worker(command, broker.bootstrap, is_awaited=False):
-            outputs = _read_until(broker.bootstrap, count)
+            outputs = read_until(broker.bootstrap, count)
         assert sorted(outputs) == [2 * number for number in range(count)]
 
 
-def _write(bootstrap: str, first: int, count: int) -> int:
+def create_topics(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    created = admin.create_topics([NewTopic(INPUT, 2, 1), NewTopic(OUTPUT, PARTITIONS, 1)])
+    for topic in created.values():
+        topic.result(30)
+
+
+def write(bootstrap: str, first: int, count: int) -> int:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(first, first + count):
         producer.produce(INPUT, b"%d" % number, partition=number % 2)
@@ -81,7 +85,7 @@ def _tail(errors: IO[bytes]) -> str:
     return errors.read()[-4000:].decode(errors="replace")
 
 
-def _read_until(bootstrap: str, count: int) -> list[int]:
+def read_until(bootstrap: str, count: int) -> list[int]:
     """Committed outputs: as soon as there are `count`, and a little later, when there should be no more."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scenarios.exactly_once_chain import run_chain
+from scenarios.exactly_once_pair import run_pair
 
 WORKERS = Path(__file__).parent / "chain_workers"
 
@@ -22,6 +23,33 @@ def worker(client: str) -> list[str]:
 @pytest.mark.timeout(300)
 def test_each_input_is_in_the_output_exactly_once(client: str, rounds: int) -> None:
     run_chain(worker(client), seed=0, rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    "protocols",
+    [
+        ("classic", "consumer"),
+        pytest.param(("classic", "classic"), marks=pytest.mark.slow),
+        pytest.param(("consumer", "consumer"), marks=pytest.mark.slow),
+    ],
+    ids="-".join,
+)
+@pytest.mark.timeout(300)
+def test_two_live_workers_give_partitions_to_each_other_and_nothing_is_lost_or_doubled(
+    protocols: tuple[str, str], tmp_path: Path
+) -> None:
+    """With one of each protocol the group changes its own with every death."""
+    run_pair(worker("pair_with_confluent"), protocols, seed=0, rounds=4, home=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "protocols", [("classic", "consumer"), ("classic", "classic"), ("consumer", "consumer")], ids="-".join
+)
+@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.timeout(1800)
+def test_and_through_many_deaths(protocols: tuple[str, str], seed: int, tmp_path: Path) -> None:
+    run_pair(worker("pair_with_confluent"), protocols, seed, rounds=30, home=tmp_path)
 
 
 @pytest.mark.slow
