@@ -1,23 +1,27 @@
-"""What groups cost: commits and joins per second, and a thousand groups that only say that they live.
+"""What groups cost: commits, joins, a thousand groups that only say that they live, and a log of old commits.
 
-    python -m benchmarks.groups [--seconds 5] [--connections 50] [--groups 1000] [--other host:port]
+    python -m benchmarks.groups [--seconds 5] [--connections 50] [--groups 1000] [--kafka [name=value ...]]
 
 Commits are of one partition each, one under way per connection, answered when the disk has them. A join is a
-whole generation: two joins (KIP-394) and a sync. With `--other` the same is asked of another broker in the
-same run, such as Apache Kafka with group.initial.rebalance.delay.ms=0; its CPU is not known here.
+whole generation: two joins (KIP-394) and a sync. With `--kafka` the same is asked of an Apache Kafka in the
+same run, each on the same core in its turn; it answers from memory unless it is given
+log.flush.interval.messages=1. Both are asked twice, and the second time counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import select
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from typing import Any
 
+from benchmarks.against_kafka.brokers import apache_kafka
 from benchmarks.peer import Peer
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import CLIENT_CORE, SERVER_CORE, cpu_seconds, on_core
 
 from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue, offset_record
 from ottla.model.topics import OFFSETS_TOPIC as OFFSETS
@@ -52,28 +56,45 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--commits", type=int, default=1_000_000, help="in the log that is loaded")
-    parser.add_argument("--other", metavar="HOST:PORT")
+    parser.add_argument("--kafka", nargs="*", metavar="name=value", help="settings of an Apache Kafka")
     options = parser.parse_args()
-    with BrokerProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        prepare(broker.bootstrap)
-        cpu_of(broker.pid)
-        show("commits", "ottla", commits(broker.bootstrap, options), cpu_of(broker.pid))
-        if options.other:
-            prepare(options.other)
-            show("commits", options.other, commits(options.other, options))
-        show("joins", "ottla", joins(broker.bootstrap, options), cpu_of(broker.pid))
-        if options.other:
-            show("joins", options.other, joins(options.other, options))
-    with BrokerProcess() as broker:
+    os.sched_setaffinity(0, {CLIENT_CORE})
+    compare(options)
+    with on_one_core() as broker:
         prepare(broker.bootstrap)
         heartbeats(broker, options.groups, options.seconds)
     loading(options.commits)
 
 
-def show(what: str, who: str, result: tuple[int, float], cpu_seconds: float | None = None) -> None:
+def compare(options: argparse.Namespace) -> None:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with ExitStack() as stack:
+        ours = stack.enter_context(on_one_core(settings))
+        brokers = [("ottla", ours.bootstrap, ours.pid)]
+        if options.kafka is not None:
+            given = [*(f"{name}={value}" for name, value in settings.items()), *options.kafka]
+            theirs = stack.enter_context(apache_kafka(given))
+            brokers.append(("apache kafka", theirs.address, theirs.pid))
+        for _, address, _ in brokers:
+            prepare(address)
+        for measure in (commits, joins):
+            for name, address, pid in brokers:
+                measure(address, options)
+                cpu_of(pid)
+                show(measure.__name__, name, measure(address, options), cpu_of(pid))
+
+
+@contextmanager
+def on_one_core(settings: Mapping[str, str] | None = None) -> Iterator[BrokerProcess]:
+    with ExitStack() as stack:
+        with on_core(SERVER_CORE):
+            broker = stack.enter_context(BrokerProcess(settings=settings or {}))
+        yield broker
+
+
+def show(what: str, who: str, result: tuple[int, float], cpu_seconds: float) -> None:
     count, seconds = result
-    cost = f"  {cpu_seconds / count * 1e6:6.0f} µs of CPU each" if cpu_seconds is not None else ""
-    print(f"{what:<10}{who:<22}{count / seconds:>9,.0f}/s{cost}")
+    print(f"{what:<11}{who:<14}{count / seconds:>9,.0f}/s  {cpu_seconds / count * 1e6:6.0f} µs of CPU each")
 
 
 _cpu_before: dict[int, float] = {}
@@ -146,11 +167,11 @@ def commits(address: str, options: argparse.Namespace) -> tuple[int, float]:
 
 
 def joins(address: str, options: argparse.Namespace) -> tuple[int, float]:
-    done = [0]
+    done, unique = [0], time.time_ns()
 
     def script(number: int) -> Script:
         for turn in count():
-            group = f"joins-{number}-{turn}"
+            group = f"joins-{unique}-{number}-{turn}"
             answer = yield apis.JOIN_GROUP, 9, join_request(group)
             answer = yield apis.JOIN_GROUP, 9, join_request(group, answer.member_id)
             assert answer.error_code == 0
@@ -224,30 +245,75 @@ def settle(peers: list[Peer], groups: range) -> list[tuple[Peer, HeartbeatReques
 
 
 def loading(count: int) -> None:
-    """A log of many commits to ten keys, before the cleaner comes: how long a start takes with it."""
-    with BrokerProcess(settings={"offsets.topic.num.partitions": "1"}) as broker:
+    """A log of many commits to ten keys: what the cleaner leaves of it, and how long a start takes with it.
+
+    The segment that is written to is not cleaned, so there is a new one each second here.
+    """
+    with BrokerProcess(
+        settings={"offsets.topic.num.partitions": "1", "log.cleaner.enable": "false"}
+    ) as broker:
         prepare(broker.bootstrap)
-        peer = Peer(broker.bootstrap, client_id="__admin_client")
-        for first in range(0, count, BATCH):
-            records = [
-                Record(
-                    at, 0, *offset_record(OffsetCommitKey("g", TOPIC, at % 10), OffsetCommitValue(first + at))
-                )
-                for at in range(min(BATCH, count - first))
-            ]
-            data = PartitionProduceData(0, build_batch(records))
+        write_commits(broker.bootstrap, count)
+        print(f"loading    {count:,} commits to ten keys: {restart_seconds(broker):.3f} s")
+    with BrokerProcess(settings={"offsets.topic.num.partitions": "1", **CLEANS_SOON}) as broker:
+        prepare(broker.bootstrap)
+        write_commits(broker.bootstrap, count)
+        time.sleep(1)
+        write_commits(broker.bootstrap, 10)  # into a new segment
+        began = time.perf_counter()
+        while (size := size_of(broker)) > 1_000_000 and time.perf_counter() < began + 60:
+            time.sleep(0.1)
+        seconds = time.perf_counter() - began
+        print(f"cleaning   leaves {size / 1e3:,.0f} kB of them, {seconds:.1f} s after the last")
+        print(f"loading    what is left: {restart_seconds(broker):.3f} s")
+
+
+CLEANS_SOON = {
+    "log.roll.ms": "1000",
+    "log.cleaner.backoff.ms": "100",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "log.flush.offset.checkpoint.interval.ms": "500",  # nothing behind it is cleaned
+}
+
+
+def write_commits(address: str, count: int) -> None:
+    peer = Peer(address, client_id="__admin_client")
+    for first in range(0, count, BATCH):
+        now_ms = int(time.time() * 1000)
+        values = (OffsetCommitValue(first + at, -1, "", now_ms) for at in range(min(BATCH, count - first)))
+        records = [
+            Record(at, now_ms, *offset_record(OffsetCommitKey("g", TOPIC, at % 10), value))
+            for at, value in enumerate(values)
+        ]
+        for begin in range(0, len(records), 1_000):  # as many as one batch of small segments can have
+            batch = [each._replace(offset=at) for at, each in enumerate(records[begin : begin + 1_000])]
+            data = PartitionProduceData(0, build_batch(batch))
             request = ProduceRequest(
                 acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(OFFSETS, partition_data=[data])]
             )
             answer = peer.call(apis.PRODUCE, 9, request)
             assert answer.responses[0].partition_responses[0].error_code == 0, answer
-        broker.stop()
-        broker.start()
-        peer = Peer(broker.bootstrap)
-        started = time.perf_counter()
-        while peer.call(apis.LIST_GROUPS, 4, ListGroupsRequest()).error_code:
-            time.sleep(0.005)
-        print(f"loading    {count:,} commits to ten keys: {time.perf_counter() - started:.2f} s")
+
+
+def size_of(broker: BrokerProcess) -> int:
+    """Of the log's files, indexes too; those of before go a minute later (file.delete.delay.ms)."""
+    files = (broker.data_dir / "log").glob(f"{OFFSETS}-0/*[!d]")
+    total = 0
+    for file in files:
+        with suppress(FileNotFoundError):  # the cleaner has just taken it away
+            total += file.stat().st_blocks * 512
+    return total
+
+
+def restart_seconds(broker: BrokerProcess) -> float:
+    """From the first answer after a start to when groups are known again."""
+    broker.stop()
+    broker.start()
+    peer = Peer(broker.bootstrap)
+    started = time.perf_counter()
+    while peer.call(apis.LIST_GROUPS, 4, ListGroupsRequest()).error_code:
+        time.sleep(0.002)
+    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -1,20 +1,24 @@
 """What transactions cost: records per second, and how long a commit takes, by size and number of partitions.
 
-    python -m benchmarks.transactions [--seconds 3] [--runs 5] [--other host:port]
+    python -m benchmarks.transactions [--seconds 3] [--runs 5] [--kafka [name=value ...]]
 
 The client is librdkafka, one producer at a time. A transaction's records are written and acknowledged first;
-then the commit alone is timed. With `--other` another broker, such as Apache Kafka, is measured in the same
-run, turn by turn, and a line of ratios follows each pair. Ours has every commit on the
-disk before it answers; Apache Kafka leaves that to the operating system unless it is told otherwise.
+then the commit alone is timed. With `--kafka` an Apache Kafka is measured in the same run, turn by turn on
+the same core, with a line of ratios for each pair. Ours has every commit on the disk before it answers;
+Apache Kafka leaves that to the operating system unless it is given log.flush.interval.messages=1.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
+from contextlib import ExitStack
 from typing import NamedTuple
 
+from benchmarks.against_kafka.brokers import apache_kafka
+from benchmarks.processes import CLIENT_CORE, SERVER_CORE, on_core
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -37,10 +41,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
     parser.add_argument("--seconds", type=float, default=3, help="of each measurement")
     parser.add_argument("--runs", type=int, default=5, help="of which the median is shown")
-    parser.add_argument("--other", metavar="HOST:PORT")
+    parser.add_argument("--kafka", nargs="*", metavar="name=value", help="settings of an Apache Kafka")
     options = parser.parse_args()
-    with BrokerProcess() as broker:
-        addresses = [broker.bootstrap, *([options.other] if options.other else [])]
+    os.sched_setaffinity(0, {CLIENT_CORE})
+    with ExitStack() as stack:
+        with on_core(SERVER_CORE):
+            addresses = [stack.enter_context(BrokerProcess()).bootstrap]
+        if options.kafka is not None:
+            addresses.append(stack.enter_context(apache_kafka(options.kafka)).address)
         for address in addresses:
             create_topics(address)
             measure(address, records=100, partitions=10, seconds=options.seconds)  # warm-up
@@ -56,9 +64,9 @@ def compare(addresses: list[str], records: int, partitions: int, options: argpar
         for address in addresses:
             runs[address].append(measure(address, records, partitions, options.seconds))
     medians = [Figures(*map(statistics.median, zip(*runs[address], strict=True))) for address in addresses]
-    for name, median in zip(("ottla", "other"), medians, strict=False):
+    for name, median in zip(("ottla", "kafka"), medians, strict=False):
         show(f"{records:,} over {partitions}  {name}", median, "ms")
-    if options.other:
+    if len(addresses) > 1:
         show("  ours / theirs", Figures(*(ours / theirs for ours, theirs in zip(*medians, strict=True))), "")
 
 

@@ -7,8 +7,10 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -175,6 +177,18 @@ class ApacheKafka(Broker):
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait(_STOP_SECONDS_MAX)
+
+
+@contextmanager
+def apache_kafka(settings: Iterable[str]) -> Iterator[ApacheKafka]:
+    """One beside a benchmark that is not of this harness; settings as `name=value`."""
+    with tempfile.TemporaryDirectory() as home:
+        broker = ApacheKafka(Path(home) / "kafka", dict(each.split("=", 1) for each in settings))
+        try:
+            broker.start()
+            yield broker
+        finally:
+            broker.discard()
 
 
 def _free_port() -> int:
