@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 _PACKAGE = Path(__file__).parent
-_ROOMS = ("protocol", "records", "log", "replica", "server", "server/handlers")  # that may have some
+_ROOMS = ("model", "protocol", "records", "log", "replica", "server", "server/handlers")  # that may have some
 
 
 class _SourceFinder:

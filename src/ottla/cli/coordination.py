@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import signal
@@ -56,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def up(options: argparse.Namespace) -> int:
+    from ottla.node import garbage
     from ottla.node.coordination_node import CoordinationFailed, CoordinationNode
 
     config = _config(options)
@@ -64,7 +64,7 @@ def up(options: argparse.Namespace) -> int:
     _start(node)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: node.ask_to_stop())
-    gc.freeze()  # collections leave alone what the start made
+    garbage.settle()
     ready_file = Path(config.data_dir) / READY_FILE
     try:
         node.run(on_serving=lambda: _announce(node, ready_file))

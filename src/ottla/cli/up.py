@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import logging
 import os
 import signal
@@ -66,6 +65,7 @@ def up(options: argparse.Namespace) -> int:
 
 
 def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
+    from ottla.node import garbage
     from ottla.node.broker import Broker
     from ottla.node.failures import BrokerFailed
 
@@ -75,7 +75,7 @@ def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
     broker = Broker(home.settings, surround=getattr(options, "surround", None))
     _start(broker, home)
     _on_signals(lambda *_: broker.ask_to_stop())
-    gc.freeze()  # collections leave alone what the start made: with many partitions they would stop everybody
+    garbage.settle()
     failure = None
     try:
         broker.run(on_serving=lambda: _announce(broker, home))

@@ -30,7 +30,7 @@ class SparseIndex:
     meaning.
     """
 
-    __slots__ = ("_file", "_keys", "_last", "_values", "_written", "is_cut")
+    __slots__ = ("_block", "_file", "_keys", "_last", "_values", "_written", "is_cut")
 
     ENTRY: Struct
     _KEY_TYPE: str
@@ -43,6 +43,9 @@ class SparseIndex:
         self._values = array("i")
         self.is_cut = False  # the file has entries that do not count any more
         self._last: Entry | None = None  # the last entry, once it is known
+        # Of the file, where it was searched last: number of the first entry, keys, values. A consumer goes on
+        # where it was, so most searches end here.
+        self._block: tuple[int, array[int], array[int]] | None = None
 
     def __len__(self) -> int:
         return self._written + len(self._keys)
@@ -102,6 +105,22 @@ class SparseIndex:
         return self._floor_in_file(key)
 
     def _floor_in_file(self, key: int) -> Entry | None:
+        block = self._block
+        if block is None or not self._block_has(block, key):
+            block = self._find_block(key)
+            if block is None:
+                return None
+        _, keys, values = block
+        at = bisect_right(keys, key) - 1
+        return keys[at], values[at]
+
+    def _block_has(self, block: tuple[int, array[int], array[int]], key: int) -> bool:
+        """Whether the last entry up to `key` is in this block."""
+        first, keys, _ = block
+        return keys[0] <= key and (key < keys[-1] or first + len(keys) == self._written)
+
+    def _find_block(self, key: int) -> tuple[int, array[int], array[int]] | None:
+        """One whose first entry's key is at most `key`, and which has the last such entry; it is kept."""
         low, high = 0, self._written  # entries before low have keys <= key, those from high on do not
         if high:
             unpack, size = self.ENTRY.unpack, self.ENTRY.size
@@ -112,9 +131,13 @@ class SparseIndex:
                 else:
                     high = middle
         first = max(low - 1, 0)
-        block = self._read(first, high)
-        at = bisect_right(block, key, key=_key_of) - 1
-        return block[at] if at >= 0 else None
+        entries = self._read(first, min(first + _READ_ENTRIES, self._written))
+        if not entries or entries[0][0] > key:
+            return None
+        keys = array(self._KEY_TYPE, [each for each, _ in entries])
+        values = array("i", [each for _, each in entries])
+        self._block = block = (first, keys, values)
+        return block
 
     def _read(self, first: int, end: int) -> list[Entry]:
         if first >= end:
@@ -136,6 +159,7 @@ class SparseIndex:
         if count < self._written:
             self._written = count
             self.is_cut = True
+            self._block = None
             self._clear_tail()
         else:
             del self._keys[count - self._written :]
@@ -154,7 +178,3 @@ class SparseIndex:
     def _clear_tail(self) -> None:
         del self._keys[:]
         del self._values[:]
-
-
-def _key_of(entry: Entry) -> int:
-    return entry[0]

@@ -53,7 +53,8 @@ class Api:
 
     def response_header_version(self, version: int) -> int:
         """0 for ApiVersions, always: its answer is read by clients that do not know its version yet."""
-        return 1 if self.is_flexible(version) and self is not API_VERSIONS else 0
+        since = self.flexible_since
+        return 1 if since is not None and version >= since and self is not API_VERSIONS else 0
 
 
 PRODUCE = Api(0, "produce")

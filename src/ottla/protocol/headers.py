@@ -20,6 +20,7 @@ _REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length 
 _REQUEST_PREFIX = struct.Struct(">ihhih")  # the same behind the size
 _RESPONSE_PREFIX = struct.Struct(">ii")
 _RESPONSE_PREFIX_FLEXIBLE = struct.Struct(">iix")
+_as_tuple = tuple.__new__  # what NamedTuple._make does, without a Python call
 _CORRELATION_ID = struct.Struct(">i")
 
 
@@ -62,7 +63,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
         raise
     except ValueError as error:
         raise Malformed(f"request header, tagged fields: {error}") from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    return _as_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id)), position
 
 
 def encode_request(

@@ -53,3 +53,7 @@ cdef class Connection:
     cdef void _drop_sent_bytes(self, Py_ssize_t sent) except *
     cdef Py_ssize_t _send_file(self) except -1
     cdef bint _is_cold(self, object chunk, long long position, long long left) except -1
+
+
+@cython.locals(size=Py_ssize_t)
+cpdef Py_ssize_t bytes_in_memory(object chunks) except -1

@@ -399,4 +399,8 @@ class Connection:
 
 def bytes_in_memory(chunks: Iterable[Chunk]) -> int:
     """Without those that are still in a file."""
-    return sum(chunk_size(chunk) for chunk in chunks if not isinstance(chunk, FileRange))
+    size = 0
+    for chunk in chunks:
+        if not isinstance(chunk, FileRange):
+            size += chunk_size(chunk)
+    return size

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ottla.model.metrics import Counter, Histogram, Registry
 from ottla.protocol.codec import Chunk
 from ottla.protocol.fields import Message
 from ottla.protocol.headers import RequestHeader, encode_response, response_around
@@ -25,7 +26,23 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Message)
 
 
-class Exchange(Generic[R]):
+class ApiMetrics:
+    __slots__ = ("count", "errors", "time")
+
+    def __init__(self, registry: Registry, name: str) -> None:
+        self.count: Counter = registry.counter(f"requests.{name}.count")
+        self.errors: Counter = registry.counter(f"requests.{name}.errors")
+        self.time: Histogram = registry.histogram(f"requests.{name}.time")
+
+    def observe_us(self, duration_us: int) -> None:
+        """One request was answered."""
+        self.count.value += 1
+        self.time.observe_us(duration_us)
+
+
+class RequestInFlight:
+    """An exchange without the type of its request, which a compiled class cannot have."""
+
     __slots__ = (
         "arrived_us", "blocks", "chunks", "client_id", "connection", "correlation_id", "request", "route",
         "services", "version", "waiter",
@@ -37,7 +54,7 @@ class Exchange(Generic[R]):
         connection: Connection,
         route: Route,
         header: RequestHeader,
-        request: R,
+        request: Any,
         arrived_us: int,
     ) -> None:
         _, self.version, self.correlation_id, self.client_id = header
@@ -49,6 +66,10 @@ class Exchange(Generic[R]):
         self.arrived_us = arrived_us
         self.chunks: Sequence[Chunk] | None = None  # the encoded answer, once it is known
         self.waiter: Waiter | None = None  # set while the request is parked
+
+    def __class_getitem__(cls, _: object) -> type[RequestInFlight]:
+        """`Exchange[FetchRequest]` says what the request is; at run time all are of one class."""
+        return cls
 
     def answer(self, response: Message, throttle_ms: int = 0) -> None:
         assert self.chunks is None, f"{self.route.api.name} was answered twice"
@@ -67,15 +88,20 @@ class Exchange(Generic[R]):
         self.chunks = response_around(self.route.api, self.version, self.correlation_id, [body])
         self._finished()
 
+    def answer_with(self, frame: bytes, now_us: int) -> None:
+        """A response that is encoded already, with its header, at a time that the caller has read."""
+        self.waiter = None
+        self.chunks = (frame,)
+        self.route.metrics.observe_us(now_us - self.arrived_us)
+        self.connection.answered()
+
     def answer_nothing(self) -> None:
         """For acks=0: the request takes no place in the stream of answers."""
         self.chunks = ()
         self._finished()
 
     def _finished(self) -> None:
-        metrics = self.route.metrics
-        metrics.count.value += 1
-        metrics.time.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
+        self.route.metrics.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
         self.connection.answered()
 
     def fail(self, error: Exception) -> None:
@@ -98,4 +124,16 @@ class Exchange(Generic[R]):
 
     def may(self, resource_name: str) -> bool:
         """Whether the peer may do to `resource_name` what this API's route declares."""
+        if self.services.allows_all:
+            return True
         return self.services.may(self.connection, self.route.operation, self.route.resource, resource_name)
+
+
+if TYPE_CHECKING:
+
+    class Exchange(RequestInFlight, Generic[R]):
+        """One request of type R."""
+
+        request: R
+else:
+    Exchange = RequestInFlight

@@ -18,9 +18,9 @@ from ottla.protocol.frames import FrameCutter
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
 from ottla.server.application import Arrivals
 from ottla.server.connection import Connection, bytes_in_memory
-from ottla.server.exchange import Exchange
+from ottla.server.exchange import ApiMetrics, Exchange
 from ottla.server.handlers import api_versions, produce
-from ottla.server.routes import ApiMetrics, Route, all_routes
+from ottla.server.routes import Route, all_routes
 from ottla.server.services import Services
 
 _PRODUCE_KEY = apis.PRODUCE.key.to_bytes(2, "big")
@@ -58,11 +58,11 @@ class KafkaApplication:
         if together:
             self._handle_together(together)
         late_us = arrived_us + TURN_HANDLING_US_MAX
-        return [
-            connection
-            for connection, frames in others
-            if not self._handle_in_order(connection, frames, arrived_us, late_us)
-        ]
+        unserved = []
+        for connection, frames in others:
+            if not self._handle_in_order(connection, frames, arrived_us, late_us):
+                unserved.append(connection)
+        return unserved
 
     def disconnected(self, connection: Connection) -> None:
         """Parked requests were abandoned by the connection itself; nothing else is kept per connection."""
@@ -127,12 +127,15 @@ class KafkaApplication:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
-            request, _ = reader(route.api.request, header.api_version)(frame, position)
+            read = route.readers.get(header.api_version)
+            if read is None:
+                read = route.readers[header.api_version] = reader(route.api.request, header.api_version)
+            request, _ = read(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")
             return None
-        exchange = Exchange(self._services, connection, route, header, request, arrived_us)
+        exchange: Exchange[Any] = Exchange(self._services, connection, route, header, request, arrived_us)
         connection.expect(exchange)
         return exchange
 

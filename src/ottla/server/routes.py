@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ottla.model.metrics import Counter, Histogram, Registry
 from ottla.protocol import apis
 from ottla.protocol.apis import Api
 from ottla.protocol.fields import Message
 from ottla.security.authorizer import Operation, ResourceType
-from ottla.server.exchange import Exchange
+from ottla.server.exchange import ApiMetrics, Exchange
 from ottla.server.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -62,19 +61,20 @@ Handler = Callable[[Exchange[Any], Services], Message | None]
 GroupHandler = Callable[[list[Exchange[Any]], Services], None]
 
 
-class ApiMetrics:
-    __slots__ = ("count", "errors", "time")
-
-    def __init__(self, registry: Registry, name: str) -> None:
-        self.count: Counter = registry.counter(f"requests.{name}.count")
-        self.errors: Counter = registry.counter(f"requests.{name}.errors")
-        self.time: Histogram = registry.histogram(f"requests.{name}.time")
-
-
 class Route:
     """How one API is served: request by request, or all of a turn together (`handle_turn`)."""
 
-    __slots__ = ("api", "handle", "handle_turn", "handled", "metrics", "operation", "resource", "versions")
+    __slots__ = (
+        "api",
+        "handle",
+        "handle_turn",
+        "handled",
+        "metrics",
+        "operation",
+        "readers",
+        "resource",
+        "versions",
+    )
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Route:
         self.resource = resource  # … to resources of this type
         self.handle = handle
         self.handle_turn = handle_turn
+        self.readers: dict[int, Callable[..., tuple[Any, int]]] = {}  # by version, once they were needed
         self.metrics: ApiMetrics  # set when a broker's routes are made
 
 

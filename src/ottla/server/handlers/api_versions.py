@@ -62,10 +62,13 @@ def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVer
         if not (_SOFTWARE.match(name) and _SOFTWARE.match(version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         exchange.connection.software = f"{name} {version}"
-    encoded = services.announced_bytes.get(exchange.version)
-    if encoded is None:
-        encoded = services.announced_bytes[exchange.version] = encode_bytes(
-            response(services, exchange.version), exchange.version
-        )
-    exchange.answer_encoded(encoded)
+    exchange.answer_encoded(encoded(services, exchange.version))
     return None
+
+
+def encoded(services: Services, version: int) -> bytes:
+    """The answer to nearly everybody, without its header."""
+    known = services.announced_bytes.get(version)
+    if known is None:
+        known = services.announced_bytes[version] = encode_bytes(response(services, version), version)
+    return known

@@ -30,6 +30,7 @@ from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.server.exchange import Exchange
 from ottla.server.parking import ParkingKey
+from ottla.server.produce_answers import TakenPart, encode_taken
 from ottla.server.transactional_produce import check_transactional, hold_back
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class _Part:
         self.end_offset = -1  # the high watermark that acks=all waits for
         self.time_ms = -1  # log append time, where the topic has that
 
+    def taken(self) -> TakenPart:
+        assert self.partition is not None
+        return self.index, self.base_offset, self.time_ms, self.partition.log_start_offset
+
     def response(self) -> PartitionProduceResponse:
         start = self.partition.log_start_offset if self.partition is not None else -1
         if self.error is not None:
@@ -61,24 +66,25 @@ class _Part:
 
 
 class _Request:
-    __slots__ = ("exchange", "size", "topics")
+    __slots__ = ("exchange", "is_refused", "size", "topics")
 
     def __init__(self, exchange: Exchange[ProduceRequest]) -> None:
         self.exchange = exchange
         self.size = 0  # bytes of batches that were taken
+        self.is_refused = False  # a part of it was, at least
         self.topics: list[tuple[str, TopicId, list[_Part]]] = []  # no part of the frame: it may wait for long
-
-    def parts(self) -> list[_Part]:
-        return [part for _, _, parts in self.topics for part in parts]
 
 
 def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
     """All Produce requests of a turn. A bug of ours closes their connections; the broker goes on."""
 
-    def go_on(held: list[Exchange[ProduceRequest]]) -> None:
-        _guarded(held, lambda: _handle(held, services))
+    def go_on(ready: list[Exchange[ProduceRequest]]) -> None:
+        _guarded(ready, lambda: _handle(ready, services))
 
-    _guarded(exchanges, lambda: _handle(hold_back(exchanges, services, go_on), services))
+    if any(exchange.request.transactional_id is not None for exchange in exchanges):
+        _guarded(exchanges, lambda: _handle(hold_back(exchanges, services, go_on), services))
+    else:
+        go_on(exchanges)
 
 
 def _guarded(exchanges: list[Exchange[ProduceRequest]], work: Callable[[], None]) -> None:
@@ -96,8 +102,9 @@ def _handle(exchanges: list[Exchange[ProduceRequest]], services: Services) -> No
     requests = [_check(exchange, services, now_ms, by_partition) for exchange in exchanges]
     for partition, parts in by_partition.items():
         _append(partition, parts, now_ms)
+    now_us = services.clock.monotonic_us()
     for request in requests:
-        _finish(request, services)
+        _finish(request, services, now_us)
 
 
 # -- checking ------------------------------------------------------------------------------------------------
@@ -117,9 +124,13 @@ def _check(
             parts.append(part)
             try:
                 part.partition = partition = _find(exchange, services, topic, data.index)
-                part.batch = _check_batch(exchange, partition, data, now_ms)
-                request.size += len(part.batch.body)
-                by_partition.setdefault(partition, []).append(part)
+                part.batch = batch = _check_batch(exchange, partition, data, now_ms)
+                request.size += len(batch.body)
+                same = by_partition.get(partition)
+                if same is None:
+                    by_partition[partition] = [part]
+                else:
+                    same.append(part)
             except Refused as refusal:
                 part.error = refusal.with_traceback(None)  # which would keep the frame alive
         request.topics.append((topic.name, topic.topic_id, parts))
@@ -233,47 +244,50 @@ def _refuse(run: list[_Part], refusal: Refused) -> None:
 # -- answering -----------------------------------------------------------------------------------------------
 
 
-def _finish(request: _Request, services: Services) -> None:
+def _finish(request: _Request, services: Services, now_us: int) -> None:
     exchange = request.exchange
     acks = exchange.request.acks
-    parts = request.parts()
     waiting = []
-    is_refused = False
-    for part in parts:
-        if part.error is not None:
-            is_refused = True
-        elif acks == -1 and not _is_safe(part):
-            waiting.append(part)
-    if is_refused:
+    for _, _, parts in request.topics:
+        for part in parts:
+            if part.error is not None:
+                request.is_refused = True
+            elif acks == -1 and not _is_safe(part):
+                waiting.append(part)
+    if request.is_refused:
         exchange.route.metrics.errors.value += 1
     timeout_ms = exchange.request.timeout_ms
-    exchange.request = _APPENDED
+    exchange.request = _APPENDED  # the frame must not be kept
     if acks == 0:
-        _finish_unanswered(request, parts, services)
+        _finish_unanswered(request, services)
+    elif exchange.connection.closed:
         return
-    if exchange.abandoned:
-        return
-    if not waiting:
-        _answer(request, services)
-        return
+    elif waiting:
+        _park(request, waiting, services.clock.monotonic_ms() + max(0, timeout_ms), services)
+    else:
+        _answer(request, services, now_us)
+
+
+def _park(request: _Request, waiting: list[_Part], deadline_ms: int, services: Services) -> None:
     keys = []
     for part in waiting:
         assert part.partition is not None
         keys.append(ParkingKey(part.partition.topic_id, part.partition.index, Event.HIGH_WATERMARK))
-    deadline_ms = services.clock.monotonic_ms() + max(0, timeout_ms)
 
     def attempt() -> bool:
-        if not all(_is_safe(part) for part in waiting):
-            return False
-        _answer(request, services)
+        for part in waiting:
+            if not _is_safe(part):
+                return False
+        _answer(request, services, services.clock.monotonic_us())
         return True
 
     def expire() -> None:
         for part in waiting:
             if not _is_safe(part):
                 part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
-        _answer(request, services)
+        _answer(request, services, services.clock.monotonic_us())
 
+    exchange = request.exchange
     exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire, exchange.fail)
 
 
@@ -288,25 +302,32 @@ def _is_safe(part: _Part) -> bool:
     return True
 
 
-def _finish_unanswered(request: _Request, parts: list[_Part], services: Services) -> None:
+def _finish_unanswered(request: _Request, services: Services) -> None:
     exchange = request.exchange
-    for part in parts:
-        if part.error is not None:
-            reason = f"Produce with acks=0 was refused, {part.error}"
-            services.reactor.drop(exchange.connection, reason)
-            return
+    for _, _, parts in request.topics:
+        for part in parts:
+            if part.error is not None:
+                services.reactor.drop(exchange.connection, f"Produce with acks=0 was refused, {part.error}")
+                return
     if not exchange.abandoned:
         exchange.answer_nothing()
         services.reactor.mute(exchange.connection, _throttle_ms(request, services))
 
 
-def _answer(request: _Request, services: Services) -> None:
+def _answer(request: _Request, services: Services, now_us: int) -> None:
+    exchange = request.exchange
     throttle_ms = _throttle_ms(request, services)
-    responses = [
-        TopicProduceResponse(name, topic_id, [part.response() for part in parts])
-        for name, topic_id, parts in request.topics
-    ]
-    request.exchange.answer(ProduceResponse(responses, throttle_ms), throttle_ms)
+    if any(part.error is not None for _, _, parts in request.topics for part in parts):
+        responses = [
+            TopicProduceResponse(name, topic_id, [part.response() for part in parts])
+            for name, topic_id, parts in request.topics
+        ]
+        exchange.answer(ProduceResponse(responses, throttle_ms), throttle_ms)
+        return
+    taken = [(name, topic_id, [part.taken() for part in parts]) for name, topic_id, parts in request.topics]
+    exchange.answer_with(encode_taken(exchange.version, exchange.correlation_id, taken, throttle_ms), now_us)
+    if throttle_ms:
+        services.reactor.mute(exchange.connection, throttle_ms)
 
 
 def _throttle_ms(request: _Request, services: Services) -> int:

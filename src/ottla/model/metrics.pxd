@@ -1,0 +1,10 @@
+cdef class Counter:
+    cdef public long long value
+
+
+cdef class Histogram:
+    cdef public list buckets
+    cdef public long long count
+    cdef public long long sum_us
+
+    cpdef observe_us(self, long long duration_us)

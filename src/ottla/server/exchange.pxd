@@ -1,0 +1,31 @@
+from ottla.model.metrics cimport Counter, Histogram
+from ottla.server.connection cimport Connection
+
+
+cdef class ApiMetrics:
+    cdef readonly Counter count
+    cdef readonly Counter errors
+    cdef readonly Histogram time
+
+    cpdef observe_us(self, long long duration_us)
+
+
+cdef class RequestInFlight:
+    cdef public object arrived_us
+    cdef public object blocks
+    cdef public object chunks
+    cdef public object client_id
+    cdef readonly Connection connection
+    cdef public object correlation_id
+    cdef public object request
+    cdef public object route
+    cdef public object services
+    cdef public object version
+    cdef public object waiter
+
+    cpdef answer(self, object response, object throttle_ms=*)
+    cpdef answer_encoded(self, bytes body)
+    cpdef answer_with(self, bytes frame, long long now_us)
+    cpdef answer_nothing(self)
+    cdef void _finished(self) except *
+    cpdef bint may(self, object resource_name) except -1
