@@ -25,6 +25,7 @@ SUITES = (
     "plugins",
     "groups",
     "server_groups",
+    "settings",
     "delivery_guarantees",
     "transactions",
 )

@@ -12,11 +12,12 @@ from types import TracebackType
 from ottla.client.admin_calls import AdminCalls
 from ottla.client.blocking import blocking
 from ottla.client.cluster import Cluster
-from ottla.client.settings import COMMON_SETTINGS, load
+from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
 
 
 class Admin:
-    def __init__(self, bootstrap: str | Sequence[str], **settings: object) -> None:
+    def __init__(self, bootstrap: str | Sequence[str] = "", **settings: object) -> None:
+        bootstrap = bootstrap_of(bootstrap, settings)
         loaded = load(settings, COMMON_SETTINGS)
         self._cluster = Cluster(bootstrap, loaded)
         self._calls = AdminCalls(self._cluster, loaded.integer("default.api.timeout.ms"))

@@ -35,7 +35,7 @@ from ottla.client.partitioners import Partitioner
 from ottla.client.producer_core import ProducerCore, not_delivered
 from ottla.client.producing import ProducerLoop
 from ottla.client.pulse import Pulse, Turn
-from ottla.client.settings import COMMON_SETTINGS, load
+from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
 from ottla.client.transacting import TransactionCalls
 from ottla.model.config_types import TypedValues
 
@@ -51,7 +51,8 @@ _POLL_SECONDS = 1.0
 class Admin(AdminCalls):
     """Every call of the blocking `Admin`, to be awaited. Several may be under way at once."""
 
-    def __init__(self, bootstrap: str | Sequence[str], **settings: object) -> None:
+    def __init__(self, bootstrap: str | Sequence[str] = "", **settings: object) -> None:
+        bootstrap = bootstrap_of(bootstrap, settings)
         loaded = load(settings, COMMON_SETTINGS)
         super().__init__(AioCluster(bootstrap, loaded), loaded.integer("default.api.timeout.ms"))
 
@@ -126,7 +127,7 @@ class Delivering:
 class Producer:
     def __init__(
         self,
-        bootstrap: str | Sequence[str],
+        bootstrap: str | Sequence[str] = "",
         *,
         partitioner: str | Partitioner | None = None,
         **settings: object,
@@ -343,7 +344,11 @@ class Consumer(ConsumerCalls):
     """
 
     def __init__(
-        self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
+        self,
+        bootstrap: str | Sequence[str] = "",
+        *,
+        strategy: Sequence[str | Assignor] = (),
+        **settings: object,
     ) -> None:
         super().__init__(bootstrap, strategy, settings, AioCluster, TaskPulse)
         self._is_polling = False

@@ -25,7 +25,11 @@ _POLL_SECONDS = 1.0
 
 class Consumer:
     def __init__(
-        self, bootstrap: str | Sequence[str], *, strategy: Sequence[str | Assignor] = (), **settings: object
+        self,
+        bootstrap: str | Sequence[str] = "",
+        *,
+        strategy: Sequence[str | Assignor] = (),
+        **settings: object,
     ) -> None:
         """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
         self._calls = ConsumerCalls(bootstrap, strategy, settings, Cluster, ThreadPulse)

@@ -35,7 +35,7 @@ from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
 from ottla.client.group import Group, MakePulse, RebalanceListener
 from ottla.client.offset_spec import End, OffsetSpec, Start, parse_offset
 from ottla.client.server_group import ServerGroup
-from ottla.client.settings import CONSUMER_SETTINGS, load
+from ottla.client.settings import CONSUMER_SETTINGS, bootstrap_of, load
 from ottla.model.config_types import TypedValues
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
@@ -71,17 +71,19 @@ class ConsumerCalls:
         bootstrap: str | Sequence[str],
         strategy: Sequence[str | Assignor],
         settings: dict[str, object],
-        make_cluster: Callable[[str | Sequence[str], TypedValues], Cluster],
+        make_cluster: type[Cluster],
         make_pulse: MakePulse,
     ) -> None:
         given = dict(settings)
+        bootstrap = bootstrap_of(bootstrap, given)
         plugged = plugins.taken(given, *PLUGGABLE)
         configs = plugins.configs_of(given, plugged)
         loaded = load(given, CONSUMER_SETTINGS)
         _check_protocol(loaded, given, strategy)
         assignors = named(strategy or loaded.texts("partition.assignment.strategy"))
         self._decoding = Decoding(plugged, configs)
-        self._cluster = make_cluster(bootstrap, loaded)
+        auto_create = loaded.flag("allow.auto.create.topics")
+        self._cluster = make_cluster(bootstrap, loaded, auto_create=auto_create)
         self._reset = _RESETS[loaded.text("auto.offset.reset")]
         self._rules = _rules(loaded)
         self._fetcher = Fetcher(self._rules, self._cluster.backoff, self._reset)

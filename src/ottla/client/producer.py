@@ -42,7 +42,7 @@ _living: weakref.WeakSet[Producer] = weakref.WeakSet()
 class Producer(ArrowCalls):
     def __init__(
         self,
-        bootstrap: str | Sequence[str],
+        bootstrap: str | Sequence[str] = "",
         *,
         partitioner: str | Partitioner | None = None,
         **settings: object,

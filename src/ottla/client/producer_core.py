@@ -11,7 +11,7 @@ from ottla.client.errors import BufferFull, InvalidSetting, TimedOut
 from ottla.client.intake import PLUGGABLE, Intake
 from ottla.client.sender import Sender, SendRules
 from ottla.client.sequences import Sequences
-from ottla.client.settings import PRODUCER_SETTINGS, load
+from ottla.client.settings import PRODUCER_SETTINGS, bootstrap_of, load
 from ottla.client.transactions import Transactions
 from ottla.model.config_types import TypedValues
 
@@ -25,6 +25,7 @@ class ProducerCore:
         self, bootstrap: str | Sequence[str], settings: dict[str, object], make_cluster: MakeCluster
     ) -> None:
         given = dict(settings)
+        bootstrap = bootstrap_of(bootstrap, given)
         plugged = plugins.taken(given, *PLUGGABLE)
         configs = plugins.configs_of(given, plugged)
         loaded = load(given, PRODUCER_SETTINGS)

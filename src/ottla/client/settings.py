@@ -6,8 +6,9 @@ typed. Defaults are Kafka's, except where the text of a setting says why not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from ottla.client import refused_settings
 from ottla.client.errors import InvalidSetting
 from ottla.model import config_types
 from ottla.model.config_types import (
@@ -258,8 +259,27 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         some_of("range", "roundrobin", "sticky", "cooperative-sticky"),
         "How a group shares partitions; the members' common one that most like best is taken.",
     ),
+    _setting(
+        "allow.auto.create.topics",
+        BOOLEAN,
+        False,
+        None,
+        "Whether a topic that is asked for and not there is made, if the broker allows it. Kafka's default "
+        "is true, which makes a topic of every mistyped name.",
+    ),
     _setting("check.crcs", BOOLEAN, True, None, "Whether the checksum of each batch is verified."),
 )
+
+
+def bootstrap_of(bootstrap: str | Sequence[str], given: dict[str, object]) -> str | Sequence[str]:
+    """Where the brokers are: the first argument of a client, or its setting bootstrap.servers, taken out."""
+    named = [given.pop(name) for name in ("bootstrap.servers", "bootstrap_servers") if name in given]
+    if not named:
+        return bootstrap
+    if bootstrap or len(named) > 1:
+        raise InvalidSetting("bootstrap.servers is given twice", "give it once")
+    servers = named[0]
+    return servers if isinstance(servers, str) else tuple(str(each) for each in servers)  # type: ignore[attr-defined]
 
 
 def load(given: Mapping[str, object], table: SettingTable) -> TypedValues:
@@ -269,6 +289,9 @@ def load(given: Mapping[str, object], table: SettingTable) -> TypedValues:
         name = argument.replace("_", ".")
         setting = table.get(name)
         if setting is None:
+            why = refused_settings.reason(name)
+            if why is not None:
+                raise InvalidSetting(f"{name} is not supported: {why}", "leave it out")
             meant = config_types.nearest(name, table)
             cure = f"did you mean {meant}?" if meant else f"known are {', '.join(sorted(table))}"
             raise InvalidSetting(f"there is no client setting {argument!r}", cure)
