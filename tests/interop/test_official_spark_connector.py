@@ -41,7 +41,7 @@ def spark() -> Iterator[Any]:
 
 def _fill(broker: BrokerProcess) -> None:
     with Admin(broker.bootstrap) as admin:
-        admin.create_topic(MIXED, partitions=3, replication_factor=1)
+        admin.create_topic(MIXED, partitions=3, replication_factor=1, configs={"retention.ms": "-1"})
         configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "500"}
         admin.create_topic(COMPACTED, partitions=1, replication_factor=1, configs=configs)
         admin.create_topic(MOVED, partitions=2, replication_factor=1)

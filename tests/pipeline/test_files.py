@@ -28,7 +28,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """A topic of several segments and codings, with committed, aborted and open transactions."""
     with BrokerProcess(tmp_path_factory.mktemp("files"), _SETTINGS) as broker:
         with Admin(broker.bootstrap) as admin:
-            configs = {"segment.bytes": str(2**20)}
+            configs = {"segment.bytes": str(2**20), "retention.ms": "-1"}
             admin.create_topic(TOPIC, partitions=2, replication_factor=1, configs=configs)
         for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
             settings = {"compression.type": codec, "batch.size": "20000"}

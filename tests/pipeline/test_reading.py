@@ -40,7 +40,7 @@ def _offsets(rows: list[Any]) -> list[int]:
 
 
 def test_every_column_arrives_with_its_nulls(spark: Any, broker: BrokerProcess, new_topic: NewTopic) -> None:
-    topic = new_topic(2)
+    topic = new_topic(2, retention_ms="-1")
     headers: Headers = [("a", b"1"), ("a", None), ("ü", b"")]
     with Producer(broker.bootstrap) as producer:
         producer.send(topic, b"value", b"key", partition=1, headers=headers, timestamp_ms=1_700_000_000_123)
@@ -72,7 +72,7 @@ def test_only_chosen_columns_are_built(spark: Any, broker: BrokerProcess, new_to
 
 
 def test_places_in_partitions(spark: Any, broker: BrokerProcess, new_topic: NewTopic) -> None:
-    topic = new_topic(2)
+    topic = new_topic(2, retention_ms="-1")
     with Producer(broker.bootstrap) as producer:
         for number in range(20):
             producer.send(topic, b"v", partition=number % 2, timestamp_ms=1000 * (number // 2 + 1))

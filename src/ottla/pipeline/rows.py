@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.client.producer import Producer
+from ottla.client.rows_delivery import RowsFuture
 from ottla.pipeline.errors import InvalidOption, PipelineError
+from ottla.records.rows import InvalidRows
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -46,22 +48,8 @@ class RowShape:
         columns = tuple(name for name in _TYPES if name in types and (name != "topic" or topic is None))
         return RowShape(columns, topic)
 
-    def send(self, producer: Producer, rows: RecordBatch) -> None:
-        chosen = rows.select(self.columns)
-        if self.topic is None and chosen.column("topic").null_count:
-            raise PipelineError(
-                "a row has no topic: fill the column topic, or write .option('topic', ...) for all rows"
-            )
-        for row in chosen.to_pylist():
-            headers = [(each["key"], each["value"]) for each in row.get("headers") or ()]
-            producer.send(
-                self.topic or row["topic"],
-                _bytes(row["value"]),
-                _bytes(row.get("key")),
-                partition=row.get("partition"),
-                headers=headers,
-            )
-
-
-def _bytes(value: str | bytes | None) -> bytes | None:
-    return value.encode() if isinstance(value, str) else value
+    def send(self, producer: Producer, rows: RecordBatch) -> RowsFuture:
+        try:
+            return producer.send_arrow(rows.select(self.columns), self.topic)
+        except InvalidRows as error:
+            raise PipelineError(f"rows that cannot become records: {error}") from None

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from ottla.client.admin import Admin
 from ottla.client.admin_values import OpenTransaction
 from ottla.client.errors import BrokerUnreachable, ClientError
 from ottla.client.producer import Producer
+from ottla.client.rows_delivery import RowsFuture
 from ottla.client.settings import COMMON_SETTINGS
 from ottla.pipeline.errors import InvalidOption, LostTransaction, PipelineError, Superseded, Undecidable
 from ottla.pipeline.ledger import Ledger, State
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 _TRANSACTION_TIMEOUT_MS = 15 * 60_000  # the most that brokers allow unless told otherwise
+_SENDS_UNDER_WAY_MAX = 16
 _CONNECTING_SECONDS_MAX = 20.0
 _ENDING_SECONDS_MAX = 300.0  # a broker may restart meanwhile
 
@@ -72,10 +75,7 @@ class _Sink:
 
     def _write(self, rows: Iterator[RecordBatch], batch: Batch) -> Written:
         if not self._options.exactly_once:
-            with Producer(self._options.bootstrap, **self._options.client) as producer:
-                for each in rows:
-                    self._shape.send(producer, each)
-                producer.flush()
+            self._deliver(rows)
             return Written(batch.query, batch.run, None, skipped=False)
         with self._admin() as admin:
             ledger = self._ledger(admin)
@@ -91,6 +91,17 @@ class _Sink:
                 pass
             return Written(batch.query, batch.run, None, skipped=True)
         return Written(batch.query, batch.run, self._write_openly(rows, batch.query), skipped=False)
+
+    def _deliver(self, rows: Iterator[RecordBatch]) -> None:
+        """Without a transaction: every row is acknowledged, or this raises."""
+        with Producer(self._options.bootstrap, **self._options.client) as producer:
+            under_way: deque[RowsFuture] = deque()
+            for each in rows:
+                under_way.append(self._shape.send(producer, each))
+                if len(under_way) > _SENDS_UNDER_WAY_MAX:
+                    under_way.popleft().result()
+            for sent in under_way:
+                sent.result()
 
     def _write_openly(self, rows: Iterator[RecordBatch], query: str) -> OpenTransaction | None:
         """Everything delivered, in a transaction that is left open; closing the producer aborts it."""
@@ -200,13 +211,21 @@ class TopicSink(_Sink, DataSourceArrowWriter):
         self._commit(messages, 0)
         if self._options.exactly_once:
             with self._admin() as admin:
-                ledger = self._ledger(admin)
-                if self._options.write_id is None:
-                    ledger.forget(self._query)
-                finish_others(admin, ledger)
+                self._maybe_forget(admin)
+                finish_others(admin, self._ledger(admin))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._abort(messages, 0)
+        if self._options.exactly_once:
+            with self._admin() as admin:
+                self._maybe_forget(admin)
+
+    def _maybe_forget(self, admin: Admin) -> None:
+        """A write without an id does not come again: once it is ended or aborted, nobody asks for it."""
+        ledger = self._ledger(admin)
+        state = ledger.state(self._query)
+        if self._options.write_id is None and state is not None and state.batch <= ledger.ended(self._query):
+            ledger.forget(self._query)
 
 
 # -- transactions --------------------------------------------------------------------------------------------

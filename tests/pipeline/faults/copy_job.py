@@ -1,12 +1,15 @@
 """A driver of its own: copies a topic exactly once, until everything that was there is there.
 
-python copy_job.py BOOTSTRAP SOURCE SINK CHECKPOINT
+python copy_job.py BOOTSTRAP SOURCE SINK CHECKPOINT [MASTER]
+
+MASTER is one of Spark's: local[2,4] unless told otherwise, spark://... or sc://...
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 from pyspark.errors import StreamingQueryException
 
@@ -16,8 +19,8 @@ from pipeline.conftest import SPARK_SETTINGS
 _TRIES = 20
 
 
-def main(bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
-    spark = local_session("local[2,4]", **SPARK_SETTINGS)
+def main(bootstrap: str, source: str, sink: str, checkpoint: str, master: str = "local[2,4]") -> None:
+    spark = _session(master)
     brokers = {"kafka.bootstrap.servers": bootstrap}
     for attempt in range(_TRIES):
         reader = spark.readStream.format("ottla").options(**brokers, subscribe=source)
@@ -32,6 +35,14 @@ def main(bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
             sys.stderr.write(f"try {attempt}: {error}\n")  # whoever runs drivers starts them again
             time.sleep(0.2)
     raise SystemExit("the query never came to its end")
+
+
+def _session(master: str) -> Any:
+    if not master.startswith("sc://"):
+        return local_session(master, **SPARK_SETTINGS)
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.remote(master).getOrCreate()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,178 @@
+"""One Spark that runs the cases of `benchmarks.spark` with one connector; a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.processes import cpu_seconds
+
+from ottla.client.admin import Admin
+from ottla.client.producer import Producer
+
+_LATENCY_SECONDS = 30
+_LATENCY_RATE = 1_000
+
+
+class Job:
+    def __init__(self, connector: str, bootstrap: str, broker_pid: int, records: int, repeats: int) -> None:
+        self._connector = connector
+        self._brokers = {"kafka.bootstrap.servers": bootstrap}
+        self._bootstrap = bootstrap
+        self._broker_pid = broker_pid
+        self._records = records
+        self._repeats = repeats
+        self._folder = Path(tempfile.mkdtemp(prefix="ottla-spark-job-"))
+        self._sinks = 0
+        self._spark = _session(connector)
+
+    def run(self, cases: list[str]) -> None:
+        self._frame(100).limit(1000).collect()  # what starts once is not measured
+        for size in (100, 1024):
+            for case in cases:
+                if case == "latency":
+                    if size == 100:
+                        self._measure_latency()
+                elif case not in ("write", "available_now") or size == 100:
+                    self._measure(case, size, getattr(self, f"_{case}"))
+        self._spark.stop()
+
+    # -- cases ---------------------------------------------------------------------------------------------
+
+    def _count(self, size: int) -> int:
+        count: int = self._frame(size).count()
+        return count
+
+    def _noop(self, size: int) -> None:
+        self._frame(size).write.format("noop").mode("overwrite").save()
+
+    def _parquet(self, size: int) -> None:
+        self._frame(size).write.mode("overwrite").parquet(str(self._folder / "parquet"))
+
+    def _copy(self, size: int) -> None:
+        self._save(self._frame(size).select("key", "value"))
+
+    def _write(self, size: int) -> None:
+        rows = self._spark.range(0, self._records // 2, 1, 4)
+        self._save(rows.selectExpr("lpad(id, 8, '0') key", f"rpad(id, {size}, 'x') value"))
+
+    def _available_now(self, size: int) -> None:
+        frame = (
+            self._reader(self._spark.readStream, size)
+            .option("maxOffsetsPerTrigger", self._records // 4)
+            .load()
+        )
+        writer = frame.writeStream.format("noop").option("checkpointLocation", self._checkpoint())
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    def _measure_latency(self) -> None:
+        """From a producer's clock to the function that gets the row, at a thousand records a second."""
+        topic = self._new_topic(1)
+        seen: list[float] = []
+
+        def take(rows: Any, _batch: int) -> None:
+            stamps = [float(row.value) for row in rows.select("value").collect()]
+            now = time.time()
+            seen.extend(now - stamp for stamp in stamps)
+
+        reader = self._spark.readStream.format(self._connector).options(**self._brokers, subscribe=topic)
+        writer = reader.load().writeStream.foreachBatch(take)
+        query = writer.option("checkpointLocation", self._checkpoint()).start()
+        time.sleep(5)
+        stop = threading.Event()
+        thread = threading.Thread(target=_produce_steadily, args=(self._bootstrap, topic, stop))
+        thread.start()
+        time.sleep(5)
+        seen.clear()
+        time.sleep(_LATENCY_SECONDS)
+        stop.set()
+        thread.join()
+        found = sorted(seen)
+        query.stop()
+        p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
+        _tell(case="latency", bytes=100, result=f"p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+
+    # -- how -----------------------------------------------------------------------------------------------
+
+    def _measure(self, case: str, size: int, action: Callable[[int], Any]) -> None:
+        records = self._records if size == 100 else self._records // 10
+        records = records // 2 if case == "write" else records
+        rates, ours, theirs = [], [], []
+        for _ in range(self._repeats):
+            before = cpu_seconds(os.getpid()), cpu_seconds(self._broker_pid)
+            began = time.perf_counter()
+            action(size)
+            rates.append(records / (time.perf_counter() - began))
+            ours.append(cpu_seconds(os.getpid()) - before[0])
+            theirs.append(cpu_seconds(self._broker_pid) - before[1])
+        millions = records / 1_000_000
+        _tell(
+            case=case,
+            bytes=size,
+            result=f"{statistics.median(rates) / 1_000_000:.3f} M rows/s",
+            rates=[round(rate) for rate in rates],
+            spark_cpu=statistics.median(ours) / millions,
+            broker_cpu=statistics.median(theirs) / millions,
+        )
+
+    def _reader(self, reader: Any, size: int) -> Any:
+        options = {**self._brokers, "subscribe": f"in-{size}", "startingOffsets": "earliest"}
+        return reader.format(self._connector).options(**options)
+
+    def _frame(self, size: int) -> Any:
+        return self._reader(self._spark.read, size).load()
+
+    def _save(self, rows: Any) -> None:
+        rows.write.format(self._connector).mode("append").options(
+            **self._brokers, topic=self._new_topic(4)
+        ).save()
+
+    def _new_topic(self, partitions: int) -> str:
+        self._sinks += 1
+        name = f"out-{self._connector}-{self._sinks}"
+        with Admin(self._bootstrap) as admin:
+            admin.create_topic(name, partitions=partitions, replication_factor=1)
+        return name
+
+    def _checkpoint(self) -> str:
+        return tempfile.mkdtemp(prefix="checkpoint-", dir=self._folder)
+
+
+def _session(connector: str) -> Any:
+    from ottla.pipeline.session import local_session
+
+    settings = {"spark__ui__enabled": "false", "spark__driver__memory": "2g", "spark__log__level": "ERROR"}
+    if connector == "kafka":
+        sys.path.insert(0, "tests")
+        from interop.builds import spark_connector_jars
+
+        settings["spark__jars"] = ",".join(str(path) for path in spark_connector_jars())
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return local_session("local[2]", **settings, spark__showConsoleProgress="false")
+
+
+def _produce_steadily(bootstrap: str, topic: str, stop: threading.Event) -> None:
+    with Producer(bootstrap) as producer:
+        began, sent = time.perf_counter(), 0
+        while not stop.is_set():
+            while sent < (time.perf_counter() - began) * _LATENCY_RATE:
+                producer.send(topic, b"%.6f" % time.time())
+                sent += 1
+            time.sleep(0.002)
+
+
+def _tell(**row: Any) -> None:
+    print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    Job(given[0], given[1], int(given[2]), int(given[3]), int(given[4])).run(given[5].split(","))
