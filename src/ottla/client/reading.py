@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ottla.client.admin import Admin
 from ottla.client.columns import ROWS_MAX, as_pandas, as_polars, as_table, record_batches
 from ottla.client.consumer import Consumer
-from ottla.client.consumer_calls import Place
+from ottla.client.consumer_places import Place
 from ottla.client.errors import ClientError, OffsetOutOfRange, UnknownPartition
 from ottla.client.fetched import ConsumedRecord
 from ottla.model.limits import MIB
