@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -231,3 +232,30 @@ def test_random_faults_never_show_half_a_transaction(wired: WiredBroker, seed: i
 @pytest.mark.parametrize("seed", range(100, 130))
 def test_many_random_faults_never_show_half_a_transaction(wired: WiredBroker, seed: int) -> None:
     run_random_faults(wired, wired.create_topic(f"random-{next(_names)}"), seed, 40)
+
+
+def test_a_two_phase_transaction_waits_for_its_outside_coordinator_as_long_as_it_takes() -> None:
+    """KIP-939: other transactions are aborted when their time is over, this one is not."""
+    settings = {
+        "transaction.two.phase.commit.enable": "true",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "50",
+    }
+    outcomes = {}
+    with wired_broker(settings) as wired:
+        wired.create_topic("prepared")
+        for two_phase in (True, False):
+            more = {"transaction.two.phase.commit.enable": two_phase, "transaction.timeout.ms": 300}
+            with transactional(wired, **more) as producer:
+                producer.init_transactions()
+                producer.begin_transaction()
+                producer.send("prepared", b"two phases" if two_phase else b"one", partition=0)
+                outcomes[two_phase] = producer.detach_transaction()
+        with Admin(wired.bootstrap) as admin:
+            deadline = time.monotonic() + 60
+            while admin.transaction(outcomes[False].transactional_id).state != "CompleteAbort":
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            admin.end_transaction(outcomes[True], commit=True)
+            with pytest.raises(ProducerFenced, match=r"transaction\.timeout\.ms"):
+                admin.end_transaction(outcomes[False], commit=True)
+        assert values(wired, "prepared") == [b"two phases"]

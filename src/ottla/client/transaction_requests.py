@@ -220,8 +220,10 @@ def worst_code(kind: Kind, answer: Message) -> ErrorCode:
         codes = [partition.error_code for topic in answer.topics for partition in topic.partitions]
     else:
         codes = [answer.error_code]  # type: ignore[attr-defined]  # every other answer has one
-    known = [error_code(code) for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED]
-    return max(known, key=lambda code: judge(code).value, default=ErrorCode.NONE)
+    known = [error_code(code) for code in codes]
+    # Partitions are not attempted because of others, and those say what is wrong.
+    telling = [code for code in known if code not in (ErrorCode.NONE, ErrorCode.OPERATION_NOT_ATTEMPTED)]
+    return max(telling or known, key=lambda code: judge(code).value, default=ErrorCode.NONE)
 
 
 def problem(transactional_id: str, kind: Kind, code: ErrorCode, answer: Message) -> BrokerError:

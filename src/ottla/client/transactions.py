@@ -62,7 +62,7 @@ _NEXT: dict[State, tuple[State, ...]] = {
     State.OPEN: (State.COMMITTING, State.ABORTING, State.MUST_ABORT, State.DETACHED, State.FATAL),
     State.COMMITTING: (State.READY, State.MUST_ABORT, State.FATAL),
     State.MUST_ABORT: (State.ABORTING, State.FATAL),
-    State.ABORTING: (State.READY, State.FATAL),
+    State.ABORTING: (State.READY, State.MUST_ABORT, State.FATAL),  # once more, if the coordinator says so
     State.DETACHED: (),
     State.FATAL: (),
 }
@@ -319,9 +319,9 @@ class Transactions:
             if verdict is Verdict.FIND_AGAIN:
                 self._forget_coordinator(request.kind)
             self._pause(now_ms, is_short=code is ErrorCode.CONCURRENT_TRANSACTIONS)
-        elif verdict is Verdict.FAIL or (request.kind in (Kind.END, Kind.INIT) and not self.is_sending):
+        elif verdict is Verdict.FAIL or request.kind is Kind.INIT:
             self.fail(error)
-        elif self.is_sending:
+        elif self.is_sending or request.kind is Kind.END:
             self._must_abort(error)
 
     def _no_answer(self, request: Request, error: ClientError, now_ms: int) -> None:

@@ -52,7 +52,7 @@ public final class RecordDriver {
 
     private void produce(JsonNode request, BufferedReader in) throws Exception {
         String topic = request.get("topic").asText();
-        int partition = request.get("partition").asInt();
+        Integer partition = request.get("partition").isNull() ? null : request.get("partition").asInt();
         int acks = request.get("acks").asInt();
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(producerSettings(request))) {
             List<Future<RecordMetadata>> answers = new ArrayList<>();
@@ -86,7 +86,7 @@ public final class RecordDriver {
         return settings;
     }
 
-    private static ProducerRecord<byte[], byte[]> producerRecord(String topic, int partition, JsonNode line)
+    private static ProducerRecord<byte[], byte[]> producerRecord(String topic, Integer partition, JsonNode line)
             throws IOException {
         Long timestamp = line.get("timestamp_ms").isNull() ? null : line.get("timestamp_ms").asLong();
         ProducerRecord<byte[], byte[]> record =
