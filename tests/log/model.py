@@ -219,7 +219,11 @@ class ModelledLog(SimulatedLog):
         assert safe <= end_offset, f"synced up to {safe}, found up to {end_offset}"
         written = self.kept + self.unsure
         for offset, refused in self.refused:
-            if self.synced <= offset < end_offset and self._value_at(offset) == refused[0].value:
+            at = max(offset, self.log.log_start_offset)
+            if (
+                self.synced <= at < min(end_offset, offset + len(refused))
+                and self._value_at(at) == refused[at - offset].value
+            ):
                 written = written[:offset] + refused
         assert end_offset <= len(written), "records nobody wrote"
         assert self.log.synced_offset == end_offset

@@ -24,9 +24,6 @@ if not cython.compiled:
 else:
     from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
-    Long = cython.typedef(cython.longlong)
-    Octets = cython.typedef(cython.pointer[cython.const[cython.uchar]])
-
 NO_TIMESTAMP = cython.declare(cython.longlong, -1)
 
 PASSED = cython.declare(cython.longlong, Fault.NONE)
@@ -51,11 +48,13 @@ def is_compiled() -> bool:
     return bool(cython.compiled)
 
 
+# Fields of any batch; `kernel_scan` reads by them too.
+
+
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _uint32(p: Octets, pos: Long) -> cython.uint:
+def uint32(p: Octets, pos: Long) -> cython.uint:
     first: cython.uint = p[pos]
     second: cython.uint = p[pos + 1]
     third: cython.uint = p[pos + 2]
@@ -64,22 +63,18 @@ def _uint32(p: Octets, pos: Long) -> cython.uint:
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _int32(p: Octets, pos: Long) -> cython.int:
-    value: cython.uint = _uint32(p, pos)
-    return value
+def int32(p: Octets, pos: Long) -> Long:
+    value: Long = uint32(p, pos)
+    return value - ((value >> 31) << 32)
 
 
 @cython.cfunc
-@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _int64(p: Octets, pos: Long) -> Long:
-    high: cython.ulonglong = _uint32(p, pos)
-    low: cython.ulonglong = _uint32(p, pos + 4)
-    return high << 32 | low
+def int64(p: Octets, pos: Long) -> Long:
+    return int32(p, pos) * 65536 * 65536 + uint32(p, pos + 4)
 
 
 @cython.cfunc
@@ -91,19 +86,19 @@ def _header_fields(data: Any) -> tuple[Any, ...]:
     PyObject_GetBuffer(data, cython.address(buffer), PyBUF_SIMPLE)
     p: Octets = cython.cast(Octets, buffer.buf)
     fields: tuple[Any, ...] = (
-        _int64(p, 0),
-        _int32(p, 8),
-        _int32(p, 12),
-        _int32(p, 16) >> 24,
-        _uint32(p, 17),
-        _int32(p, 21) >> 16,
-        _int32(p, 23),
-        _int64(p, 27),
-        _int64(p, 35),
-        _int64(p, 43),
-        _int32(p, 51) >> 16,
-        _int32(p, 53),
-        _int32(p, 57),
+        int64(p, 0),
+        int32(p, 8),
+        int32(p, 12),
+        int32(p, 16) >> 24,
+        uint32(p, 17),
+        int32(p, 21) >> 16,
+        int32(p, 23),
+        int64(p, 27),
+        int64(p, 35),
+        int64(p, 43),
+        int32(p, 51) >> 16,
+        int32(p, 53),
+        int32(p, 57),
     )
     PyBuffer_Release(cython.address(buffer))
     return fields

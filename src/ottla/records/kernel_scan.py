@@ -18,13 +18,10 @@ except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names ar
     from ottla.model import cython_shim as cython
 
 if not cython.compiled:
-    Long = int
-    Octets = memoryview
+    from ottla.records.kernel_header import Long, Octets, int32, int64, uint32
 else:
     from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-
-    Long = cython.typedef(cython.longlong)
-    Octets = cython.typedef(cython.pointer[cython.const[cython.uchar]])
+    from cython.cimports.ottla.records._kernel_header import Long, Octets, int32, int64, uint32
 
 CRC_BYTES_MAX = cython.declare(cython.longlong, 2048)  # above it the library is faster, call and all
 
@@ -50,35 +47,6 @@ if cython.compiled:
 
 def is_compiled() -> bool:
     return bool(cython.compiled)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _uint32(p: Octets, pos: Long) -> cython.uint:
-    first: cython.uint = p[pos]
-    second: cython.uint = p[pos + 1]
-    third: cython.uint = p[pos + 2]
-    fourth: cython.uint = p[pos + 3]
-    return first << 24 | second << 16 | third << 8 | fourth
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int32(p: Octets, pos: Long) -> Long:
-    value: Long = _uint32(p, pos)
-    return value - ((value >> 31) << 32)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _int64(p: Octets, pos: Long) -> Long:
-    return _int32(p, pos) * 65536 * 65536 + _uint32(p, pos + 4)
 
 
 @cython.cfunc
@@ -116,7 +84,7 @@ def _size_at(p: Octets, pos: Long, end: Long) -> Long:
     """Bytes of the batch of format 2 at `pos`, or -1: it is none, or not all of it is there."""
     if end - pos < 61 or p[pos + 16] != 2:
         return -1
-    size: Long = _int32(p, pos + 8) + 12
+    size: Long = int32(p, pos + 8) + 12
     return size if 61 <= size <= end - pos else -1
 
 
@@ -141,17 +109,17 @@ def _pass_valid(
     last: Long
     while pos <= last_pos:
         size = _size_at(p, pos, end)
-        if size < 0 or size > CRC_BYTES_MAX or _int32(p, pos + 12) > epoch_max:
+        if size < 0 or size > CRC_BYTES_MAX or int32(p, pos + 12) > epoch_max:
             break
-        base = _int64(p, pos)
-        last = _int32(p, pos + 23)
+        base = int64(p, pos)
+        last = int32(p, pos + 23)
         if base < next_offset or last < 0 or last >= end_offset - base:
             break
         last += base
-        if last >= checked_offset and _crc32c(p, pos + 21, pos + size) != _uint32(p, pos + 17):
+        if last >= checked_offset and _crc32c(p, pos + 21, pos + size) != uint32(p, pos + 17):
             break
-        if _int64(p, pos + 35) > max_timestamp and _int32(p, pos + 57) != 0:  # it may have been emptied
-            max_timestamp = _int64(p, pos + 35)
+        if int64(p, pos + 35) > max_timestamp and int32(p, pos + 57) != 0:  # it may have been emptied
+            max_timestamp = int64(p, pos + 35)
             max_offset = last
         next_offset = last + 1
         pos += size
@@ -206,7 +174,7 @@ def _pass_unnamed(p: Octets, pos: Long, end: Long) -> Long:
     size: Long
     while pos < end:
         size = _size_at(p, pos, end)
-        if size < 0 or _int64(p, pos + 43) >= 0:
+        if size < 0 or int64(p, pos + 43) >= 0:
             break
         pos += size
     return pos
