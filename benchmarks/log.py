@@ -144,6 +144,29 @@ def _round_ms(logs: list[PartitionLog], made: CheckedBatch) -> float:
     return used * 1e3
 
 
+def durable_appends(path: str) -> None:
+    """As the broker syncs them: everything that is dirty in one round."""
+    made = batch(4000)
+    for count in (1, 10, 100, 1_000):
+        directory = opened(path)
+        logs = [
+            directory.create(TopicPartition("t", number), TOPIC_ID, DEFAULT_TOPIC_CONFIG, NOW_MS)
+            for number in range(count)
+        ]
+        _round_ms(logs, made)  # makes their names durable
+        done, began = 0, time.perf_counter()
+        while (used := time.perf_counter() - began) < 2:
+            _round_ms(logs, made)
+            done += 1
+        directory.abandon()
+        shutil.rmtree(path)
+        row(
+            f"4 KB appended to each of {count} logs, synced",
+            f"{done / used:.0f} rounds/s",
+            f"{done * count / used:.0f} logs/s, {done * count * len(made.body) / used / 1e6:.1f} MB/s",
+        )
+
+
 def recovering(path: str) -> None:
     for value_bytes, megabytes in ((16 * 1024, 256), (1024, 64), (100, 16)):
         directory, log = one_log(path)
@@ -206,7 +229,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     root = tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else None)
     try:
-        for part in (appending, reading, rounds, recovering, starting):
+        for part in (appending, reading, durable_appends, rounds, recovering, starting):
             part(os.path.join(root, "logs"))
     finally:
         shutil.rmtree(root)

@@ -35,3 +35,21 @@ def test_a_damaged_segment_is_an_error_of_its_partition_only(tmp_path: Path) -> 
         running.on_owner(running.broker._housekeeping._retain_all)
         append(client, healthy, b"still")
         assert values_from(client, healthy) == [b"fine", b"still"]
+
+
+def test_a_segment_that_is_gone_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        lossy = create_topic(client, "lossy", configs=SMALL_SEGMENTS)
+        healthy = create_topic(client, "healthy")
+        for number in range(8):
+            append(client, lossy, bytes([number]) * 400_000)
+        append(client, healthy, b"fine")
+    gone = sorted(tmp_path.glob("log/lossy-0/*.log"))[1]
+    gone.unlink()
+
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        (data,) = fetch(client, lossy, at(0))
+        assert data.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert values_from(client, healthy) == [b"fine"]
+        (offline,) = running.on_owner(lambda: running.broker.partitions.offline)
+        assert f"{gone} is gone; it held offsets " in offline.reason

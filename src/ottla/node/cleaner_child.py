@@ -23,7 +23,7 @@ from ottla.model.errors import CorruptData
 from ottla.node.cleaner_process import Trouble
 from ottla.records.findings import CorruptRecords
 
-_NICENESS = 10  # clients come first
+_NICENESS = 19  # clients come first
 _SLEEP_SECONDS_MIN = 0.01
 
 

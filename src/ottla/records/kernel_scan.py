@@ -1,4 +1,4 @@
-# mypy: disable-error-code="untyped-decorator,valid-type,name-defined,misc,no-any-return"
+# mypy: disable-error-code="untyped-decorator,valid-type,name-defined,misc,no-any-return,no-redef"
 """Passing over batches that need no attention: one source, compiled or not, under the rules of `kernel`.
 
 Who reads a file of small batches spends its time on them one by one. These functions go on from batch to
