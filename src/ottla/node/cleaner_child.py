@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TextIO
 
@@ -23,7 +24,7 @@ from ottla.model.errors import CorruptData
 from ottla.node.cleaner_process import Trouble
 from ottla.records.findings import CorruptRecords
 
-_NICENESS = 19  # clients come first
+_NICENESS = 19
 _SLEEP_SECONDS_MIN = 0.01
 
 
@@ -41,9 +42,18 @@ class Throttle:
             time.sleep(self._due - now)
 
 
-def main() -> None:
+def _step_back() -> None:
+    """Clients come first. Where Linux shares the processors between sessions before it looks at single
+    processes, a nice value counts within a session only, and the session has one of its own.
+    """
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
+        if os.getsid(0) == os.getpid():
+            Path("/proc/self/autogroup").write_text(str(_NICENESS), encoding="ascii")
+
+
+def main() -> None:
+    _step_back()
     jobs: SimpleQueue[str] = SimpleQueue()
     threading.Thread(target=_receive, args=(sys.stdin, jobs), daemon=True).start()
     while True:

@@ -96,7 +96,5 @@ def _start() -> subprocess.Popen[str]:
         text=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONPATH": path},
-        # A Ctrl-C is for the broker, which ends this one. Not a session of its own: Linux would share the
-        # processors between the two of them first, and a nice value counts within a session only.
-        process_group=0,
+        start_new_session=True,  # a Ctrl-C is for the broker, which ends this one
     )
