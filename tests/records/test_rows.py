@@ -210,7 +210,7 @@ def outcome(kernel: Any, rng: random.Random) -> tuple[int, Any]:
     ends, order = memoryview(bytearray(16)).cast("i"), memoryview(bytearray(4 * rows)).cast("i")
     kernel.group(partitions, ends, order)
     room = bytearray(rng.choice([0, 20, 60, 400]))
-    made = columns.encode(order, 0, rows, room, 0)
+    made = columns.encode(order, 0, rows, room, 0, rng.choice([30, 400]))
     return 0, (found, partitions.tolist(), ends.tolist(), order.tolist(), made, bytes(room))
 
 

@@ -80,7 +80,7 @@ class ArrowCalls:
         now_ms = time.time_ns() // 1_000_000
         for name, part in _by_topic(batch, topic):
             known = self._cluster.metadata.view.topics.get(name) or self._wait_for_topic(name)
-            rows = Rows(part, now_ms)
+            rows = Rows(part, now_ms, self._intake.spare_rooms)
             yield _Load(known, rows, self._intake.group(known, rows, _monotonic_ms()))
 
     def _send_group(

@@ -15,6 +15,8 @@ from enum import Enum, auto
 
 from ottla.client.errors import ClientError, Unsupported
 from ottla.model.errors import ErrorCode, Malformed
+from ottla.model.limits import MIB
+from ottla.model.spare_rooms import SpareRooms
 from ottla.protocol.apis import API_VERSIONS, Api
 from ottla.protocol.fields import Message
 from ottla.protocol.frames import FrameCutter
@@ -28,6 +30,8 @@ SOFTWARE_NAME = "ottla"
 SOFTWARE_VERSION = "0.1.0"
 
 _VERSION_END = 32_767
+_ANSWERS_KEPT = 4  # as many as a consumer holds of one broker while it reads, and one under way
+_ANSWER_KEPT_BYTES_MAX = 8 * MIB
 _ERROR_BEHIND_CORRELATION_ID = struct.Struct(">h")
 
 
@@ -54,7 +58,7 @@ class Phase(Enum):
 class Conversation:
     def __init__(self, client_id: str, answer_bytes_max: int) -> None:
         self.phase = Phase.CONNECTING
-        self.cutter = FrameCutter(answer_bytes_max)
+        self.cutter = FrameCutter(answer_bytes_max, SpareRooms(_ANSWERS_KEPT, _ANSWER_KEPT_BYTES_MAX))
         self.broker: ApiVersionsResponse | None = None  # what the broker speaks
         self._client_id = client_id
         self._ranges: dict[int, tuple[int, int]] = {}

@@ -29,6 +29,7 @@ from ottla.client.serializers import SERIALIZERS, Side
 from ottla.client.transactions import Transactions
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import ErrorCode
+from ottla.model.spare_rooms import SpareRooms
 from ottla.model.topics import TopicPartition, topic_name_problem
 from ottla.records.rows import ANY_PARTITION, EncodedRecords, Group, Rows
 
@@ -36,6 +37,9 @@ PLUGGABLE = ("key.serializer", "value.serializer", "partitioner.class", "interce
 
 _UNKNOWN_TOPIC_ANSWERS = 5  # with the pauses between them more than a second
 _TIMESTAMP_END_MS = 2**63 - 1
+_ROOMS_KEPT = (
+    16  # buffers of delivered batches for rows to come: as many as are in flight, and some that wait
+)
 
 
 class Outgoing(NamedTuple):
@@ -63,6 +67,7 @@ class Intake:
         )
         self.buffer_bytes = settings.integer("buffer.memory")
         self.batch_bytes_max = min(settings.integer("batch.size"), settings.integer("max.request.size"))
+        self.spare_rooms = SpareRooms(_ROOMS_KEPT, self.batch_bytes_max)
         self._record_bytes_max = settings.integer("max.request.size")
         self._key = Side("key.serializer", plugged.get("key.serializer"), SERIALIZERS, configs)
         self._value = Side("value.serializer", plugged.get("value.serializer"), SERIALIZERS, configs)

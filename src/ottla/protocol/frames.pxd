@@ -6,6 +6,7 @@ cdef class FrameCutter:
     cdef bytearray _buffer
     cdef Py_ssize_t _filled
     cdef object _view
+    cdef object _spares
 
     cpdef bint is_one_frame(self, bytes data) except -1
     cpdef list feed(self, bytes data, Py_ssize_t count_max=*)

@@ -11,6 +11,7 @@ from sys import maxsize
 
 from ottla.model.errors import Malformed
 from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
+from ottla.model.spare_rooms import SpareRooms
 
 try:
     import cython
@@ -31,8 +32,10 @@ class FrameCutter:
 
     cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
 
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
+    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, spares: SpareRooms | None = None) -> None:
+        """With `spares` large frames are received into buffers of earlier ones that are no longer used."""
         self.frame_bytes_max = frame_bytes_max
+        self._spares = spares
         # Received, and from the position on not cut yet.
         self._data = b""
         self._position = 0
@@ -107,7 +110,7 @@ class FrameCutter:
             self._release_view()
             _grow(self._buffer, min(len(self._buffer) * _GROWTH, self._length))
         if self._view is None:
-            self._view = memoryview(self._buffer)[self._filled :]
+            self._view = memoryview(self._buffer)[self._filled : self._length]
         return self._view
 
     def received(self, count: int) -> list[memoryview]:
@@ -117,7 +120,9 @@ class FrameCutter:
         self._filled += count
         if self._filled < self._length:
             return []
-        frame = memoryview(self._buffer).toreadonly()
+        frame = memoryview(self._buffer)[: self._length].toreadonly()
+        if self._spares is not None:
+            self._spares.give(self._buffer)
         self._buffer = None
         return [frame]
 
@@ -133,8 +138,13 @@ class FrameCutter:
     def _begin_buffer(self, length: int, start: memoryview) -> None:
         self._length = length
         self._filled = len(start)
-        self._buffer = bytearray(start)
-        _grow(self._buffer, min(self._filled + RECEIVE_BYTES, length))
+        room = None if self._spares is None else self._spares.take(length)
+        if room is None:
+            self._buffer = bytearray(start)
+            _grow(self._buffer, min(self._filled + RECEIVE_BYTES, length))
+        else:
+            room[: self._filled] = start
+            self._buffer = room
 
     def _release_view(self) -> None:
         if self._view is not None:

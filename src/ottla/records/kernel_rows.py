@@ -140,10 +140,37 @@ def _is_sound(source: BytesSource, row: Long) -> cython.bint:
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _size_bytes(size: Long) -> Long:
+    """zigzag_size without a call for what is small."""
+    if size < 0:
+        return zigzag_size(size)
+    return 1 if size < 64 else 2 if size < 8192 else zigzag_size(size)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_size(p: Room, pos: Long, value: Long) -> Long:
+    """put_varint without a call for what is small."""
+    if value < 0 or value >= 8192:
+        return put_varint(p, pos, value)
+    if value < 64:
+        p[pos] = value << 1
+        return pos + 1
+    p[pos] = (value << 1) & 0x7F | 0x80
+    p[pos + 1] = value >> 6
+    return pos + 2
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _put(source: BytesSource, row: Long, size: Long, p: Room, pos: Long) -> Long:
     """A varint size and the bytes; the caller has made room. Returns the position after it."""
     start: Long
-    pos = put_varint(p, pos, size)
+    pos = _put_size(p, pos, size)
     if size <= 0:
         return pos
     start = source.ends[row]
@@ -160,7 +187,7 @@ def _put(source: BytesSource, row: Long, size: Long, p: Room, pos: Long) -> Long
 @cython.exceptval(check=False)
 def _sized(size: Long) -> Long:
     """Bytes that _put writes."""
-    return 1 if size < 0 else zigzag_size(size) + size
+    return 1 if size < 0 else _size_bytes(size) + size
 
 
 @cython.cclass
@@ -258,22 +285,22 @@ class RowsSource:
                     ) % count
                 else:
                     chosen_at[row] = NO_PARTITION
-                size = _record_size(self, row, INT64_MAX, POSITIVE)
+                size = _size_bound(self, row)
                 largest = size if size > largest else largest
                 row += 1
         return fault, row, largest
 
     def encode(
-        self, order: Any, first: Long, end: Long, out: bytearray, pos: Long
+        self, order: Any, first: Long, end: Long, out: bytearray, pos: Long, pos_max: Long
     ) -> tuple[int, int, int, int, int]:
-        """Writes the rows `order[first]` to `order[end - 1]` to `out` from `pos` on, as many as have room.
+        """Writes the rows `order[first]` to `order[end - 1]` to `out` from `pos` to `pos_max`, if they fit.
 
         Gives the number of the first that was not written, the position after the last one, the first
         timestamp and the largest, and what the first one that had no room needs.
         """
         numbers: cython.const[cython.int][::1] = order
         encoded: tuple[Long, Long, Long, Long, Long]
-        size: Long = len(out)
+        size: Long = min(len(out), pos_max)
         p: Room = start_of(out)
         at: Ends
         if first >= end:
@@ -285,6 +312,7 @@ class RowsSource:
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def _fault_of(source: RowsSource, row: Long) -> Long:
@@ -328,17 +356,40 @@ def _headers_of(source: RowsSource, row: Long) -> tuple[Long, Long]:
 
 
 @cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _size_bound(source: RowsSource, row: Long) -> Long:
+    """Bytes that the record may take at the most."""
+    header: Long
+    count: Long
+    size: Long = 36  # attributes, ten bytes of timestamp, and five varints of five bytes
+    if source.has_keys and not _is_null(source.keys.valid, row):
+        size += _size(source.keys, row)
+    if source.has_values and not _is_null(source.values.valid, row):
+        size += _size(source.values, row)
+    if source.has_headers:
+        header, count = _headers_of(source, row)
+        while count > 0:
+            size += _sized(_size(source.header_keys, header)) + _sized(_size(source.header_values, header))
+            header += 1
+            count -= 1
+    return size
+
+
+@cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
 def _record_size(source: RowsSource, row: Long, timestamp_delta: Long, offset_delta: Long) -> Long:
     """Bytes of the record behind its own size."""
     header: Long
     count: Long
-    size: Long = 1 + zigzag_size(timestamp_delta) + zigzag_size(offset_delta)
+    size: Long = 1 + _size_bytes(timestamp_delta) + _size_bytes(offset_delta)
     size += _sized(_size(source.keys, row)) if source.has_keys else 1
     size += _sized(_size(source.values, row)) if source.has_values else 1
     header, count = _headers_of(source, row)
-    size += zigzag_size(count)
+    size += _size_bytes(count)
     while count > 0:
         size += _sized(_size(source.header_keys, header)) + _sized(_size(source.header_values, header))
         header += 1
@@ -368,13 +419,13 @@ def _encode(
         if index == first:
             base_timestamp = timestamp
         size = _record_size(source, row, timestamp - base_timestamp, index - first)
-        if size + zigzag_size(size) > room - pos:
-            return index, pos, base_timestamp, max_timestamp, size + zigzag_size(size)
+        if size + _size_bytes(size) > room - pos:
+            return index, pos, base_timestamp, max_timestamp, size + _size_bytes(size)
         max_timestamp = timestamp if timestamp > max_timestamp else max_timestamp
-        pos = put_varint(p, pos, size)
+        pos = _put_size(p, pos, size)
         p[pos] = 0
-        pos = put_varint(p, pos + 1, timestamp - base_timestamp)
-        pos = put_varint(p, pos, index - first)
+        pos = _put_size(p, pos + 1, timestamp - base_timestamp)
+        pos = _put_size(p, pos, index - first)
         pos = (
             _put(source.keys, row, _size(source.keys, row), p, pos)
             if source.has_keys
@@ -386,7 +437,7 @@ def _encode(
             else put_varint(p, pos, -1)
         )
         header, count = _headers_of(source, row)
-        pos = put_varint(p, pos, count)
+        pos = _put_size(p, pos, count)
         while count > 0:
             pos = _put(source.header_keys, header, _size(source.header_keys, header), p, pos)
             pos = _put(source.header_values, header, _size(source.header_values, header), p, pos)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ottla.model.limits import DECOMPRESSED_BYTES_MAX
 from ottla.model.offsets import NO_LEADER_EPOCH
+from ottla.model.spare_rooms import SpareRooms
 from ottla.records import kernel_choice
 from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader, header_bytes
 from ottla.records.columns import arrow
@@ -50,9 +51,20 @@ class EncodedRecords:
     """The records of a batch that waits for its header, as its sender holds them: a sequence of records."""
 
     def __init__(
-        self, room: bytearray, size: int, count: int, first_timestamp: int, max_timestamp: int
+        self,
+        room: bytearray,
+        size: int,
+        count: int,
+        first_timestamp: int,
+        max_timestamp: int,
+        spares: SpareRooms | None = None,
     ) -> None:
-        """`room` has HEADER_BYTES in front of the records, and `size` bytes of it are used."""
+        """`room` has HEADER_BYTES in front of the records, and `size` bytes of it are used.
+
+        It goes to `spares` in the end.
+        """
+        self._room = room
+        self._spares = spares
         self._data: memoryview | None = memoryview(room)[:size]
         self._codec = int(Codec.NONE)
         self._count = count
@@ -83,14 +95,16 @@ class EncodedRecords:
     def compress(self, codec: int, level: int | None) -> None:
         if codec != Codec.NONE:
             body = compress(codec, self._bytes()[HEADER_BYTES:], level)
-            self._data = memoryview(b"".join((bytes(HEADER_BYTES), body)))
+            self._give_back()
+            self._room = bytearray(HEADER_BYTES + len(body))
+            self._data = memoryview(self._room)
+            self._data[HEADER_BYTES:] = body
             self._codec = codec
+            self._spares = None  # sizes differ from batch to batch
 
     def batch(self, *, flags: int, producer_id: int, producer_epoch: int, base_sequence: int) -> memoryview:
         """The whole batch. What was given before for another producer or sequence changes with it."""
         data = self._bytes()
-        if data.readonly:
-            data = self._data = memoryview(bytearray(data))
         first_timestamp, max_timestamp = self._timestamps
         header = BatchHeader(
             base_offset=0,
@@ -112,7 +126,13 @@ class EncodedRecords:
 
     def drop(self) -> None:
         """Gives the memory back; only the number of records is left."""
+        self._give_back()
+        self._room = bytearray()
+
+    def _give_back(self) -> None:
         self._data = None
+        if self._spares is not None:
+            self._spares.give(self._room)
 
     def _bytes(self) -> memoryview:
         assert self._data is not None
@@ -122,8 +142,9 @@ class EncodedRecords:
 class Rows:
     """A record batch on its way to become records."""
 
-    def __init__(self, batch: pyarrow.RecordBatch, now_ms: int) -> None:
-        """`now_ms` is the timestamp of rows without one."""
+    def __init__(self, batch: pyarrow.RecordBatch, now_ms: int, spares: SpareRooms | None = None) -> None:
+        """`now_ms` is the timestamp of rows without one; `spares` has buffers to encode into."""
+        self._spares = spares
         unknown = [name for name in batch.schema.names if name not in SENDABLE]
         if unknown:
             raise InvalidRows(
@@ -187,14 +208,17 @@ class Rows:
         Gives the number of the first that found no room.
         """
         kernel = kernel_choice.rows_kernel
-        room = kernel.new_room(max(bytes_max, HEADER_BYTES))
-        stop, size, *timestamps, needed = self._source.encode(self._order, first, end, room, HEADER_BYTES)
+        size_max = max(bytes_max, HEADER_BYTES)
+        room = None if self._spares is None else self._spares.take(size_max)
+        if room is None:
+            room = kernel.new_room(size_max)
+        encode, order = self._source.encode, self._order
+        stop, size, base, latest, needed = encode(order, first, end, room, HEADER_BYTES, size_max)
         if stop == first:
-            room = kernel.new_room(HEADER_BYTES + needed)
-            stop, size, *timestamps, _ = self._source.encode(
-                self._order, first, first + 1, room, HEADER_BYTES
-            )
-        return EncodedRecords(room, size, stop - first, *timestamps), stop
+            size_max = HEADER_BYTES + needed
+            room = kernel.new_room(size_max)
+            stop, size, base, latest, _ = encode(order, first, first + 1, room, HEADER_BYTES, size_max)
+        return EncodedRecords(room, size, stop - first, base, latest, self._spares), stop
 
     # -- buffers -------------------------------------------------------------------------------------------
 
