@@ -300,9 +300,9 @@ class TestDeaths:
             write_dirt(client, topic)
             wait_until(lambda: cleaner_pids(os.getpid()))
             (cleaner,) = cleaner_pids(os.getpid())
-            wait_until(lambda: os.getpriority(os.PRIO_PROCESS, cleaner) == 19)
+            wait_until(lambda: os.getpriority(os.PRIO_PROCESS, cleaner) == 10)
             autogroup = Path(f"/proc/{cleaner}/autogroup")
-            wait_until(lambda: not autogroup.exists() or autogroup.read_text().endswith(" nice 19\n"))
+            wait_until(lambda: not autogroup.exists() or autogroup.read_text().endswith(" nice 10\n"))
             assert os.getsid(cleaner) == cleaner, "a Ctrl-C is for the broker"
         assert cleaner_pids(os.getpid()) == []
         with running_broker(tmp_path, QUICK) as running, WireClient(running.bootstrap) as client:

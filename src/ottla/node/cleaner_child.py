@@ -24,7 +24,7 @@ from ottla.model.errors import CorruptData
 from ottla.node.cleaner_process import Trouble
 from ottla.records.findings import CorruptRecords
 
-_NICENESS = 19
+_NICENESS = 10  # a tenth of what others get; on a machine that is never idle it must not starve either
 _SLEEP_SECONDS_MIN = 0.01
 
 
