@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,9 @@ from calls import (
     unique_name,
     values_from,
 )
+from in_process import running_broker
+from ottla.controller.znode_formats import Assignment, encode_assignment, topic_path
+from ottla.coordination.operations import SetData
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import NO_TOPIC_ID, TopicId
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -176,3 +180,19 @@ def test_deleted_topics_do_not_come_back_after_a_restart(broker: BrokerProcess) 
         with WireClient(broker.bootstrap) as client:
             assert len(describe_topic(client, name).partitions) == 1
             assert values_from(client, name) == [b"new"]
+
+
+def test_a_topic_of_an_old_kafka_that_has_no_id_keeps_its_records(tmp_path: Path) -> None:
+    """Neither in its znode nor beside its log, as Kafka wrote them before 2.8."""
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        name = create_topic(client)
+        append(client, name, b"v")
+        written = threading.Event()
+        without_id = SetData(topic_path(name), encode_assignment(Assignment(None, [(1,)], {}, {})))
+        coordination = running.broker._coordination
+        running.on_owner(lambda: coordination.submit(without_id, lambda _: written.set()))
+        assert written.wait(30)
+    (tmp_path / "log" / f"{name}-0" / "partition.metadata").unlink()
+    for _ in range(3):
+        with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+            assert values_from(client, name) == [b"v"]

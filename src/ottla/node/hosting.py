@@ -71,7 +71,8 @@ class Hosting:
         image = self._controller.image
         for directory in self._directories:
             for place, topic_id in directory.topic_ids.items():
-                if topic_id not in image.topics_by_id:
+                known = image.topics.get(place.topic)  # by name too: those of old Kafkas have no id
+                if known is None or known.id != topic_id:
                     log.info("%s is left from a deleted topic and is removed", place)
                     self._files.remove(Removing(directory, place, directory.logs.get(place)))
         for topic in image.topics.values():

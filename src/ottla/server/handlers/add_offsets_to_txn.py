@@ -11,6 +11,7 @@ from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.fencing import fenced_code
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -29,8 +30,7 @@ def handle(exchange: Exchange[AddOffsetsToTxnRequest], services: Services) -> Ad
         if exchange.abandoned:
             return
         code = ErrorCode.NONE if refusal is None else refusal.code
-        if code is ErrorCode.PRODUCER_FENCED and exchange.version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_code(code, exchange.version, _FENCED_SINCE)
         exchange.answer(AddOffsetsToTxnResponse(error_code=code))
 
     def there(refusal: Refused | None) -> None:

@@ -24,6 +24,7 @@ from ottla.protocol.messages.add_partitions_to_txn import (
 )
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.fencing import fenced_code
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -109,8 +110,7 @@ def _add(
 
     def added(refusal: Refused | None) -> None:
         code = ErrorCode.NONE if refusal is None else refusal.code
-        if code is ErrorCode.PRODUCER_FENCED and exchange.version < _FENCED_SINCE:
-            code = ErrorCode.INVALID_PRODUCER_EPOCH
+        code = fenced_code(code, exchange.version, _FENCED_SINCE)
         answer(_all(transaction.topics, code))
 
     if not transaction.transactional_id:

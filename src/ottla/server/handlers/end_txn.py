@@ -16,6 +16,7 @@ from ottla.coordinator.transaction_machine import EPOCH_PER_TRANSACTION
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from ottla.server.exchange import Exchange
+from ottla.server.fencing import fenced_code
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -35,9 +36,7 @@ def handle(exchange: Exchange[EndTxnRequest], services: Services) -> EndTxnRespo
         if exchange.abandoned:
             return
         if isinstance(result, Refused):
-            code = result.code
-            if code is ErrorCode.PRODUCER_FENCED and exchange.version < _FENCED_SINCE:
-                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            code = fenced_code(result.code, exchange.version, _FENCED_SINCE)
             exchange.answer(EndTxnResponse(error_code=code))
         else:
             exchange.answer(

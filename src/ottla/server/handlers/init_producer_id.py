@@ -20,6 +20,7 @@ from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.fencing import fenced_code
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -76,9 +77,7 @@ def _begin(
         if exchange.abandoned:
             return
         if isinstance(result, Refused):
-            code = result.code
-            if code is ErrorCode.PRODUCER_FENCED and exchange.version < _FENCED_SINCE:
-                code = ErrorCode.INVALID_PRODUCER_EPOCH
+            code = fenced_code(result.code, exchange.version, _FENCED_SINCE)
             exchange.answer(InitProducerIdResponse(error_code=code))
         else:
             exchange.answer(_begun(result))
