@@ -79,7 +79,12 @@ def values_of(broker: BrokerProcess | BrokerThread, topic: str) -> list[bytes | 
 
 @pytest.mark.parametrize("produce", PRODUCERS, ids=named)
 @pytest.mark.parametrize(
-    "error", ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION", "REQUEST_TIMED_OUT"]
+    "error",
+    [
+        "NOT_LEADER_OR_FOLLOWER",
+        pytest.param("UNKNOWN_TOPIC_OR_PARTITION", marks=pytest.mark.slow),
+        pytest.param("REQUEST_TIMED_OUT", marks=pytest.mark.slow),
+    ],
 )
 def test_a_failed_produce_is_retried_in_order_and_once(
     broker: BrokerProcess, ottla_topic: str, produce: Produce, error: str
@@ -219,7 +224,14 @@ CONSUMERS = [consumed_by_confluent, consumed_by_kafka_python, consumed_by_aiokaf
 @pytest.mark.parametrize("consume", CONSUMERS, ids=lambda each: each.__name__.removeprefix("consumed_by_"))
 @pytest.mark.parametrize(
     "fault",
-    ["fetch fails", "fetch is cut", "answer is lost", "join fails", "commit fails", "offsets fail"],
+    [
+        "fetch fails",
+        "answer is lost",
+        "commit fails",
+        pytest.param("fetch is cut", marks=pytest.mark.slow),
+        pytest.param("join fails", marks=pytest.mark.slow),
+        pytest.param("offsets fail", marks=pytest.mark.slow),
+    ],
 )
 def test_a_group_reads_everything_once_through_a_fault(
     broker: BrokerProcess, ottla_topic: str, consume: Callable[[str, str, str], list[bytes]], fault: str

@@ -3,6 +3,7 @@
 They stand on producers and consumers and on what the user brings: a DB-API connection, a Redis client.
 """
 
+from ottla.client.patterns.backlog import Backlog, backlog
 from ottla.client.patterns.dead_letters import DeadLetters
 from ottla.client.patterns.delays import Delays
 from ottla.client.patterns.ledger import Ledger
@@ -13,6 +14,7 @@ from ottla.client.patterns.routing import Router, Unroutable
 from ottla.client.patterns.seen_ids import RedisSeenIds, SeenIds
 
 __all__ = [
+    "Backlog",
     "DeadLetters",
     "Delays",
     "Ledger",
@@ -25,4 +27,5 @@ __all__ = [
     "Router",
     "SeenIds",
     "Unroutable",
+    "backlog",
 ]
