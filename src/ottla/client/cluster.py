@@ -17,7 +17,7 @@ from ottla.client.errors import (
     BrokerError,
     BrokerUnreachable,
     ClientError,
-    Disconnected,
+    ConnectionFailed,
     TimedOut,
 )
 from ottla.client.metadata import Metadata
@@ -181,9 +181,9 @@ class Cluster:
         while True:
             try:
                 return await action(deadline_ms)
-            except (BrokerError, Disconnected, BrokerUnreachable) as error:
+            except (BrokerError, ConnectionFailed, TimedOut) as error:
                 failures += 1
-                if isinstance(error, BrokerUnreachable) and not self._has_contact():
+                if isinstance(error, BrokerUnreachable | TimedOut) and not self._has_contact():
                     if failures >= len(self.bootstrap):
                         raise
                     continue

@@ -15,6 +15,7 @@ from ottla.client.accumulator import Accumulator, Batch, Lane
 from ottla.client.backoff import Backoff
 from ottla.client.cluster_view import Broker, ClusterView
 from ottla.client.errors import (
+    BrokerError,
     BrokerUnreachable,
     ClientError,
     ConnectionFailed,
@@ -24,7 +25,7 @@ from ottla.client.errors import (
     error_code,
 )
 from ottla.client.sequences import Sequences
-from ottla.client.transactions import State, Transactions
+from ottla.client.transactions import CONCURRENT_PAUSE_MS, State, Transactions
 from ottla.model.errors import ErrorCode
 from ottla.model.limits import MIB
 from ottla.protocol.messages.produce import PartitionProduceResponse
@@ -242,7 +243,10 @@ class Sender:
             return
         lost = self.transactions is not None and not self.transactions.is_sending
         if not batch.is_done and retriable and not lost and batch.attempts <= self._rules.retries:
-            batch.not_before_ms = now_ms + self._backoff.pause_ms(batch.attempts)
+            pause_ms = self._backoff.pause_ms(batch.attempts)
+            if isinstance(error, BrokerError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                pause_ms = min(pause_ms, CONCURRENT_PAUSE_MS)
+            batch.not_before_ms = now_ms + pause_ms
             batch.error = error  # of the last try; told if time runs out
             lane.put_back(batch)
             return

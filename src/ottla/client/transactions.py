@@ -40,7 +40,7 @@ from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ottla.model.topics import TopicPartition
 from ottla.protocol.fields import Message
 
-_CONCURRENT_PAUSE_MS = 20  # the markers of the transaction before are on their way: that is soon over
+CONCURRENT_PAUSE_MS = 20  # the markers of the transaction before are on their way: that is soon over
 
 
 class State(Enum):
@@ -340,7 +340,7 @@ class Transactions:
     def _pause(self, now_ms: int, *, is_short: bool = False) -> None:
         self._failures += 1
         pause_ms = self._backoff.pause_ms(self._failures)
-        self._not_before_ms = now_ms + (min(pause_ms, _CONCURRENT_PAUSE_MS) if is_short else pause_ms)
+        self._not_before_ms = now_ms + (min(pause_ms, CONCURRENT_PAUSE_MS) if is_short else pause_ms)
 
     def _done(self, request: Request, answer: Message) -> None:
         match request.kind:
