@@ -112,15 +112,15 @@ class SparseIndex:
                 return None
         _, keys, values = block
         at = bisect_right(keys, key) - 1
-        return keys[at], values[at]
+        return (keys[at], values[at]) if at >= 0 else None
 
     def _block_has(self, block: tuple[int, array[int], array[int]], key: int) -> bool:
-        """Whether the last entry up to `key` is in this block."""
+        """Whether the last entry up to `key` is in this block, or there is none such in the file."""
         first, keys, _ = block
-        return keys[0] <= key and (key < keys[-1] or first + len(keys) == self._written)
+        return (first == 0 or keys[0] <= key) and (key < keys[-1] or first + len(keys) == self._written)
 
     def _find_block(self, key: int) -> tuple[int, array[int], array[int]] | None:
-        """One whose first entry's key is at most `key`, and which has the last such entry; it is kept."""
+        """One that has the last entry up to `key`, if there is any; it is kept. None: the file is empty."""
         low, high = 0, self._written  # entries before low have keys <= key, those from high on do not
         if high:
             unpack, size = self.ENTRY.unpack, self.ENTRY.size
@@ -132,7 +132,7 @@ class SparseIndex:
                     high = middle
         first = max(low - 1, 0)
         entries = self._read(first, min(first + _READ_ENTRIES, self._written))
-        if not entries or entries[0][0] > key:
+        if not entries:
             return None
         keys = array(self._KEY_TYPE, [each for each, _ in entries])
         values = array("i", [each for _, each in entries])

@@ -246,7 +246,8 @@ class Hosting:
                 partition.go_offline(f"its directory failed: {error}")
 
     def _signalled(self, partition: Partition, event: Event) -> None:
-        self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
+        if self._parking:  # somebody waits for something
+            self._parking.notify(ParkingKey(partition.topic_id, partition.index, event))
         if event is Event.LOG_START:
             self.starts_moved += 1
         elif event is Event.LOG_END:

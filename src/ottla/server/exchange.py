@@ -14,6 +14,7 @@ from ottla.model.metrics import Counter, Histogram, Registry
 from ottla.protocol.codec import Chunk
 from ottla.protocol.fields import Message
 from ottla.protocol.headers import RequestHeader, encode_response, response_around
+from ottla.security.authorizer import AllowAll
 from ottla.server.connection import Connection
 from ottla.server.parking import Waiter
 
@@ -124,7 +125,7 @@ class RequestInFlight:
 
     def may(self, resource_name: str) -> bool:
         """Whether the peer may do to `resource_name` what this API's route declares."""
-        if self.services.allows_all:
+        if type(self.services.authorizer) is AllowAll:
             return True
         return self.services.may(self.connection, self.route.operation, self.route.resource, resource_name)
 

@@ -13,7 +13,7 @@ from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.protocol.messages.api_versions import ApiVersion
 from ottla.replica.partitions import Partitions
-from ottla.security.authorizer import AllowAll, Authorizer, Operation, ResourceType, authorized_operations
+from ottla.security.authorizer import Authorizer, Operation, ResourceType, authorized_operations
 from ottla.security.quotas import Quotas
 from ottla.server.connection import Connection
 from ottla.server.fetch_sessions import FetchSessions
@@ -43,13 +43,11 @@ class Services:
     fetch_bytes_max: int  # fetch.max.bytes: of one answer, whatever the client asks for
     announced: tuple[ApiVersion, ...] = ()  # what ApiVersions tells, once the routes are known
     announced_bytes: dict[int, bytes] = field(default_factory=dict)  # the same, encoded, by version
-    allows_all: bool = field(init=False)  # there are no rules, so nobody needs to be asked
     long_requests: LongRequests = field(init=False)
     groups: GroupService = field(init=False)
     transactions: TransactionService = field(init=False)
 
     def __post_init__(self) -> None:
-        self.allows_all = type(self.authorizer) is AllowAll
         self.long_requests = LongRequests(self.clock, self.reactor.post, self.offload_read)
         self.controller.pace = lambda steps: self.long_requests.begin(Chore("a change of many things"), steps)
         self.groups = GroupService(self)

@@ -30,6 +30,7 @@ from ottla.protocol.messages.fetch import (
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from ottla.security.quotas import Unlimited
 from ottla.server.exchange import Exchange
 from ottla.server.fetch_sessions import Fetching, Followed, TopicKey
 from ottla.server.parking import ParkingKey
@@ -74,7 +75,7 @@ def _serve(
     exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int, services: Services, tries: int = 0
 ) -> None:
     """Answers, or waits for more to be there, or has something read from the disk first."""
-    reading = _read(exchange, fetching, services, may_wait=tries == _COLD_TRIES_MAX)
+    reading = _read(exchange, fetching, services, tries == _COLD_TRIES_MAX)
     if reading.cold:
         _read_cold(exchange, fetching, deadline_ms, services, reading.cold, tries + 1)
     elif _is_enough(reading, exchange.request) or services.clock.monotonic_ms() >= deadline_ms:
@@ -100,7 +101,7 @@ def _is_enough(reading: _Reading, request: FetchRequest) -> bool:
 
 
 def _read(
-    exchange: Exchange[FetchRequest], fetching: Fetching, services: Services, *, may_wait: bool = False
+    exchange: Exchange[FetchRequest], fetching: Fetching, services: Services, may_wait: bool = False
 ) -> _Reading:
     request = exchange.request
     reading = _Reading()
@@ -110,12 +111,10 @@ def _read(
             partition = _find(exchange, followed, services)
             try:
                 if may_wait:
-                    told = _read_partition(partition, followed.asked, request, left, first=not reading.size)
+                    told = _read_partition(partition, followed.asked, request, left, not reading.size)
                 else:
                     with partition.log.without_waiting:
-                        told = _read_partition(
-                            partition, followed.asked, request, left, first=not reading.size
-                        )
+                        told = _read_partition(partition, followed.asked, request, left, not reading.size)
             except NotResident as missing:
                 reading.cold.append(missing.file_range)
                 continue
@@ -153,7 +152,7 @@ def _find(exchange: Exchange[FetchRequest], followed: Followed, services: Servic
 
 
 def _read_partition(
-    partition: Partition, asked: FetchPartition, request: FetchRequest, bytes_left: int, *, first: bool
+    partition: Partition, asked: FetchPartition, request: FetchRequest, bytes_left: int, first: bool
 ) -> PartitionData:
     partition.check_epoch(asked.current_leader_epoch)
     log_start = partition.log_start_offset
@@ -285,9 +284,11 @@ def _read_cold(
 def _answer(
     exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
 ) -> None:
-    throttle_ms = services.quotas.fetched(
-        exchange.connection.principal, exchange.client_id, reading.size, services.clock.monotonic_ms()
-    )
+    throttle_ms = 0
+    if type(services.quotas) is not Unlimited:
+        throttle_ms = services.quotas.fetched(
+            exchange.connection.principal, exchange.client_id, reading.size, services.clock.monotonic_ms()
+        )
     topics: dict[TopicKey, FetchableTopicResponse] = {}
     for followed, told in zip(reading.followed, reading.told, strict=True):
         if not followed.note(told) and fetching.incremental:

@@ -1,0 +1,30 @@
+cimport cython
+
+
+cdef class PartitionLog:
+    cdef public object topic_partition
+    cdef public object directory
+    cdef public object producers
+    cdef public object epochs
+    cdef public object log_start_offset
+    cdef public object log_end_offset
+    cdef public object synced_offset
+    cdef public object segment_files
+    cdef public object config
+    cdef public bint durable
+    cdef public object _storage
+    cdef public object _segments
+    cdef public object _snapshots
+    cdef public object _epoch_file
+    cdef public object _unsynced
+    cdef public object _ticket
+    cdef public object _is_complete
+    cdef public object _bytes_since_snapshot
+    cdef public object _last_sync_ms
+    cdef public object _roll_limits
+    cdef public object _index_interval_bytes
+    cdef public object _log_append_time
+
+    @cython.locals(chunks=list, producing=cython.bint)
+    cpdef append(self, object batches, object leader_epoch, object now_ms)
+    cpdef read(self, object offset, object bytes_max, object end_offset, object at_least_one=*)
