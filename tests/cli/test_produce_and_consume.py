@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -178,7 +180,43 @@ def test_values_are_decoded_where_they_can_be(client: Program, topic: str, tmp_p
     )
     shown = consumed(client, topic, "--from", "1", "--decode", "json")
     assert [record["value"] for record in shown] == [{"a": [1, 2]}, "plain"]
-    assert "needs the schema" in client.fails(2, "consume", topic, "--decode", "avro")
+
+
+def test_avro_is_decoded_by_a_schema_from_a_file(client: Program, topic: str, tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "Sale", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "sale.avsc").write_text(json.dumps(schema))
+    (tmp_path / "value").write_bytes(b"\x0e")
+    client.ok("produce", topic, "--file", str(tmp_path / "value"))
+    avro = ("consume", topic, "--decode", "avro")
+    assert client.ok(*avro, "--schema", str(tmp_path / "sale.avsc")).out == '{"id": 7}\n'
+    assert "needs the schema" in client.fails(2, *avro)
+    assert "No such file" in client.fails(2, *avro, "--schema", str(tmp_path / "none"))
+    assert "no Avro schema" in client.fails(2, *avro, "--schema", str(tmp_path / "value"))
+    assert "no address" in client.fails(2, *avro, "--registry", "localhost:8081")
+    assert "are for Avro" in client.fails(2, "consume", topic, "--registry", "http://localhost:8081")
+
+
+def test_avro_is_decoded_by_the_schemas_of_a_registry(client: Program, topic: str, tmp_path: Path) -> None:
+    answer = json.dumps({"schema": '"long"'}).encode()
+
+    class Registry(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/schemas/ids/9" else 404)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        (tmp_path / "value").write_bytes(b"\x00\x00\x00\x00\x09\x0e")
+        client.ok("produce", topic, "--file", str(tmp_path / "value"))
+        address = f"http://127.0.0.1:{server.server_port}"
+        shown = client.ok("consume", topic, "--decode", "avro", "--registry", address)
+        server.shutdown()
+    assert shown.out == "7\n"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import sys
 from ottla.cli.clusters import bootstrap_of
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.reading_options import add_reading
-from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Form, csv_form, json_form, value_form
+from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Decode, Form, csv_form, json_form, value_form
 
 _POLL_SECONDS = 1.0
 _PLACES = "start, end, 100, -5 (before the end), @-1h, @2026-11-01T10:00"
@@ -63,16 +63,22 @@ def _show_records(options: argparse.Namespace, start: str, stop: str | None, cou
 
 
 def _form(options: argparse.Namespace) -> Form:
-    if options.decode == "avro":
-        raise CommandFailed(
-            "Avro is not decoded here: it needs the schema that the writer had",
-            "`-o json` gives value_base64 for a program that has it",
-            ExitCode.WRONG_USE,
-        )
+    decode = _decoder(options)
     if options.format is not None:
         form: Form = options.format
         return form
-    decode = DECODERS[options.decode] if options.decode else None
     if options.output == "csv":
         return csv_form()
     return value_form(decode) if options.output == "table" else json_form(decode)
+
+
+def _decoder(options: argparse.Namespace) -> Decode | None:
+    if options.decode != "avro":
+        if options.schema is not None or options.registry is not None:
+            raise CommandFailed(
+                "--schema and --registry are for Avro", "add --decode avro", ExitCode.WRONG_USE
+            )
+        return DECODERS[options.decode] if options.decode else None
+    from ottla.cli.avro_values import avro_decoder
+
+    return avro_decoder(options.schema, options.registry)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from ottla.cli.options import add_cluster, assignment, lazily
 
@@ -22,6 +23,12 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--decode", choices=("avro", "json", "msgpack"), help="what values are; they are shown as JSON then"
+    )
+    parser.add_argument(
+        "--schema", type=Path, metavar="FILE", help="of --decode avro: the schema that values are read by"
+    )
+    parser.add_argument(
+        "--registry", metavar="URL", help="of --decode avro: values carry the id of a schema that is there"
     )
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "jsonl", "csv"), default="table",
