@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -303,3 +304,25 @@ def test_broken_connections_and_a_killed_broker_lose_repeat_and_swap_nothing() -
                 assert [record.value for record in await reading] == [b"%d" % each for each in range(300)]
 
         asyncio.run(asyncio.wait_for(work(), 60))
+
+
+def test_polls_that_are_cancelled_lose_nothing(bootstrap: str, new_topic: NewTopicName) -> None:
+    topic, group = new_topic(2), unique_name("group")
+
+    async def work() -> None:
+        async with aio.Producer(bootstrap) as producer:
+            for number in range(400):
+                await producer.send(topic, b"%d" % number, partition=number % 2)
+        found: list[bytes] = []
+        async with aio.Consumer(bootstrap, group_id=group, max_poll_records=7, **QUICK) as consumer:  # type: ignore[arg-type]
+            consumer.subscribe([topic])
+            pause = 0.0005
+            while len(found) < 400:
+                with contextlib.suppress(TimeoutError):
+                    found += [record.value for record in await asyncio.wait_for(consumer.poll(5), pause)]
+                pause = min(pause * 1.2, 0.05)
+        for parity in (0, 1):
+            mine = [int(value) for value in found if int(value) % 2 == parity]
+            assert mine == list(range(parity, 400, 2))
+
+    run(work)

@@ -257,7 +257,7 @@ class ConsumerCalls(ConsumerPlaces):
                 raise await self._out_of_range() from None
             now_ms = self._cluster.now_ms()
             if found:
-                await self._fetch(deadline_ms)  # the next answer travels while the caller works
+                self._send_fetches()  # the next answer travels while the caller works; nothing may fail here
                 return found
             if self._fetcher.is_over or (waited and now_ms >= deadline_ms):
                 return found
@@ -309,10 +309,14 @@ class ConsumerCalls(ConsumerPlaces):
         now_ms = self._cluster.now_ms()
         if any(reader.offset is None for reader in self._fetcher.readers.values()):
             await self._try_look_up(max(deadline_ms, now_ms + _LOOKUP_MS_MIN))
+        self._raise_problems()
+        self._send_fetches()
+
+    def _send_fetches(self) -> None:
+        now_ms = self._cluster.now_ms()
         if self._fetcher.wants_metadata:
             self._fetcher.wants_metadata = False
             self._cluster.metadata.ask_again()
-        self._raise_problems()
         self._cluster.tick(now_ms)
         for broker, request, turns in self._fetcher.requests(self._cluster.metadata.view, now_ms):
             self._send(broker, request, turns)

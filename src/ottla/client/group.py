@@ -151,8 +151,10 @@ class Group:
         if member.fatal is not None:
             raise member.fatal
         if self._assigned is not None:
-            assigned, self._assigned = self._assigned, None
+            assigned = self._assigned
             await self._sit_down(member, assigned)
+            if self._assigned is assigned:  # only now: a task that is cancelled on the way sits down later
+                self._assigned = None
         if self._heartbeats is not None and member.stage is Stage.IN:
             await self._heed(member, self._heartbeats.polled())
         await self._watch_topics(member, now_ms)
