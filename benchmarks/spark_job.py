@@ -13,13 +13,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import cpu_seconds, resident_mib
 
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 
 _LATENCY_SECONDS = 30
 _LATENCY_RATE = 1_000
+_MEMORY_MINUTES = 10
 
 
 class Job:
@@ -38,9 +39,9 @@ class Job:
         self._frame(100).limit(1000).collect()  # what starts once is not measured
         for size in (100, 1024):
             for case in cases:
-                if case == "latency":
+                if case in ("latency", "memory"):
                     if size == 100:
-                        self._measure_latency()
+                        self._measure_latency() if case == "latency" else self._measure_memory()
                 elif case not in ("write", "available_now") or size == 100:
                     self._measure(case, size, getattr(self, f"_{case}"))
         self._spark.stop()
@@ -99,6 +100,26 @@ class Job:
         query.stop()
         p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
         _tell(case="latency", bytes=100, result=f"p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+
+    def _measure_memory(self) -> None:
+        """Of the driver with its workers, minute by minute, over a stream of a million rows a minute."""
+        source, sink = self._new_topic(4), self._new_topic(4)
+        reader = self._spark.readStream.format(self._connector).options(**self._brokers, subscribe=source)
+        writer = reader.load().select("key", "value").writeStream.format(self._connector)
+        writer = writer.options(**self._brokers, topic=sink, checkpointLocation=self._checkpoint())
+        query = writer.trigger(processingTime="1 second").start()
+        stop = threading.Event()
+        rate = 1_000_000 // 60
+        thread = threading.Thread(target=_produce_steadily, args=(self._bootstrap, source, stop, rate))
+        thread.start()
+        resident = []
+        for _ in range(_MEMORY_MINUTES):
+            time.sleep(60)
+            resident.append(round(resident_mib(os.getpid())))
+        stop.set()
+        thread.join()
+        query.stop()
+        _tell(case="memory", bytes=100, result=f"{resident} MiB after each minute")
 
     # -- how -----------------------------------------------------------------------------------------------
 
@@ -159,11 +180,11 @@ def _session(connector: str) -> Any:
     return local_session("local[2]", **settings, spark__showConsoleProgress="false")
 
 
-def _produce_steadily(bootstrap: str, topic: str, stop: threading.Event) -> None:
+def _produce_steadily(bootstrap: str, topic: str, stop: threading.Event, rate: int = _LATENCY_RATE) -> None:
     with Producer(bootstrap) as producer:
         began, sent = time.perf_counter(), 0
         while not stop.is_set():
-            while sent < (time.perf_counter() - began) * _LATENCY_RATE:
+            while sent < (time.perf_counter() - began) * rate:
                 producer.send(topic, b"%.6f" % time.time())
                 sent += 1
             time.sleep(0.002)

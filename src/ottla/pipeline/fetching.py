@@ -1,18 +1,17 @@
 """One range of offsets as Arrow record batches, in a worker of an executor.
 
-The worker outlives its task: consumers stay, with their connections, for the ranges of the next micro-batch.
-The consumer fetches ahead, so the next answer travels while Spark works on this one.
+The consumer stays, with its connections, for the ranges of the next micro-batch (`connections`). It fetches
+ahead, so the next answer travels while Spark works on this one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ottla.client.consumer import Consumer
 from ottla.client.errors import OffsetOutOfRange
-from ottla.model.limits import MIB
+from ottla.pipeline.connections import consumer_of
 from ottla.pipeline.errors import PipelineError
 from ottla.pipeline.loss import LossPolicy
 from ottla.pipeline.options import ReadOptions
@@ -24,12 +23,6 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 50_000  # of one record batch: below 10,000 the JVM's work per batch shows, above nothing is gained
 _POLL_SECONDS = 1.0
-_DEFAULTS = {
-    "auto.offset.reset": "none",  # an offset that is gone is for `loss` to judge
-    "max.partition.fetch.bytes": str(4 * MIB),  # one partition is read at a time
-}
-
-_consumers: dict[tuple[str, tuple[tuple[str, str], ...]], Consumer] = {}
 
 
 def read_range(options: ReadOptions, range_: OffsetRange) -> Iterator[RecordBatch]:
@@ -67,11 +60,3 @@ def _fetch(options: ReadOptions, range_: OffsetRange) -> Iterator[RecordBatch]:
             )
     if columns.rows:
         yield columns.take()
-
-
-def consumer_of(bootstrap: str, settings: Mapping[str, str]) -> Consumer:
-    """This process's consumer with these settings; it has no group, and reads for one task at a time."""
-    key = (bootstrap, tuple(sorted(settings.items())))
-    if key not in _consumers:
-        _consumers[key] = Consumer(bootstrap, strategy=(), **{**_DEFAULTS, **settings})
-    return _consumers[key]

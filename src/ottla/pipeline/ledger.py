@@ -29,8 +29,8 @@ from ottla.client.consumer import Consumer
 from ottla.client.errors import ProducerFenced, TopicExists, UnknownTopic
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
+from ottla.pipeline.connections import consumer_of
 from ottla.pipeline.errors import PipelineError, Superseded
-from ottla.pipeline.fetching import consumer_of
 
 TOPIC = "__ottla_spark_batches"
 _PARTITIONS = 8  # queries that decide at the same moment wait for each other within one

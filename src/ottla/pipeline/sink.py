@@ -26,7 +26,7 @@ from ottla.client.admin_values import OpenTransaction
 from ottla.client.errors import BrokerUnreachable, ClientError
 from ottla.client.producer import Producer
 from ottla.client.rows_delivery import RowsFuture
-from ottla.client.settings import COMMON_SETTINGS
+from ottla.pipeline.connections import admin_of, common_settings
 from ottla.pipeline.errors import InvalidOption, LostTransaction, PipelineError, Superseded, Undecidable
 from ottla.pipeline.ledger import Ledger, State
 from ottla.pipeline.options import WriteOptions
@@ -77,15 +77,15 @@ class _Sink:
         if not self._options.exactly_once:
             self._deliver(rows)
             return Written(batch.query, batch.run, None, skipped=False)
-        with self._admin() as admin:
-            ledger = self._ledger(admin)
-            state = ledger.claim(batch.query, batch.run)
-            decided_before = state.batch >= batch.number
-            if not decided_before and state.batch > ledger.ended(batch.query):
-                raise PipelineError(
-                    f"batch {state.batch} of query {batch.query} was decided and is not ended, but batch "
-                    f"{batch.number} begins: the checkpoint does not belong to this query's last run"
-                )
+        admin = self._admin()
+        ledger = self._ledger(admin)
+        state = ledger.claim(batch.query, batch.run)
+        decided_before = state.batch >= batch.number
+        if not decided_before and state.batch > ledger.ended(batch.query):
+            raise PipelineError(
+                f"batch {state.batch} of query {batch.query} was decided and is not ended, but batch "
+                f"{batch.number} begins: the checkpoint does not belong to this query's last run"
+            )
         if decided_before:
             for _ in rows:
                 pass
@@ -127,25 +127,23 @@ class _Sink:
             return
         query, run = done[0].query, done[0].run
         opened = tuple(each.transaction for each in done if each.transaction is not None)
-        with self._admin() as admin:
-            ledger = self._ledger(admin)
-            if any(each.skipped for each in done):
-                state = ledger.state(query)
-                if state is None or state.batch < batch or opened:
-                    raise PipelineError(
-                        f"batch {batch} of query {query} was decided while it was written again"
-                    )
-            elif not opened:
-                return
-            else:
-                _check_open(admin, opened, batch)
-                state = ledger.decide(query, run, batch, opened)
-                if state.transactions != opened:
-                    raise Superseded(f"batch {batch} of query {query} was decided by another run")
-            if state.batch == batch and ledger.ended(query) < batch:
-                end_decided(admin, query, state)
-                ledger.note_ended(query, batch)
-            _drop_leftovers(admin, query)
+        admin = self._admin()
+        ledger = self._ledger(admin)
+        if any(each.skipped for each in done):
+            state = ledger.state(query)
+            if state is None or state.batch < batch or opened:
+                raise PipelineError(f"batch {batch} of query {query} was decided while it was written again")
+        elif not opened:
+            return
+        else:
+            _check_open(admin, opened, batch)
+            state = ledger.decide(query, run, batch, opened)
+            if state.transactions != opened:
+                raise Superseded(f"batch {batch} of query {query} was decided by another run")
+        if state.batch == batch and ledger.ended(query) < batch:
+            end_decided(admin, query, state)
+            ledger.note_ended(query, batch)
+        _drop_leftovers(admin, query)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Spark also calls this when `commit` has failed: what is decided must stay as it is."""
@@ -153,17 +151,17 @@ class _Sink:
         opened = [each.transaction for each in done if each.transaction is not None]
         if not opened or not self._options.exactly_once:
             return
-        with self._admin() as admin:
-            state = self._ledger(admin).state(done[0].query)
-            if state is not None and state.batch >= batch:
-                return
-            for transaction, error in admin.end_transactions(opened, commit=False).items():
-                if error is not None:
-                    log.warning("%s could not be aborted: %s", transaction.transactional_id, error)
+        admin = self._admin()
+        state = self._ledger(admin).state(done[0].query)
+        if state is not None and state.batch >= batch:
+            return
+        for transaction, error in admin.end_transactions(opened, commit=False).items():
+            if error is not None:
+                log.warning("%s could not be aborted: %s", transaction.transactional_id, error)
 
     def _admin(self) -> Admin:
         """Waits for a broker that is restarting: a decided batch should not have to come again for it."""
-        admin = Admin(self._options.bootstrap, **self._common())
+        admin = admin_of(self._options.bootstrap, self._options.client)
         deadline = time.monotonic() + _CONNECTING_SECONDS_MAX
         while True:
             try:
@@ -171,15 +169,11 @@ class _Sink:
                 return admin
             except BrokerUnreachable:
                 if time.monotonic() > deadline:
-                    admin.close()
                     raise
                 time.sleep(0.2)
 
     def _ledger(self, admin: Admin) -> Ledger:
-        return Ledger(admin, self._options.bootstrap, self._common())
-
-    def _common(self) -> dict[str, str]:
-        return {name: value for name, value in self._options.client.items() if name in COMMON_SETTINGS}
+        return Ledger(admin, self._options.bootstrap, common_settings(self._options.client))
 
 
 class StreamSink(_Sink, DataSourceStreamArrowWriter):
@@ -210,15 +204,15 @@ class TopicSink(_Sink, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self._commit(messages, 0)
         if self._options.exactly_once:
-            with self._admin() as admin:
-                self._maybe_forget(admin)
-                finish_others(admin, self._ledger(admin))
+            admin = self._admin()
+            self._maybe_forget(admin)
+            finish_others(admin, self._ledger(admin))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._abort(messages, 0)
         if self._options.exactly_once:
-            with self._admin() as admin:
-                self._maybe_forget(admin)
+            admin = self._admin()
+            self._maybe_forget(admin)
 
     def _maybe_forget(self, admin: Admin) -> None:
         """A write without an id does not come again: once it is ended or aborted, nobody asks for it."""

@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from ottla.client.admin import Admin
 from ottla.pipeline.columns import check_types, ddl
+from ottla.pipeline.connections import common_settings
 from ottla.pipeline.fetching import read_range
 from ottla.pipeline.filters import Narrowing, narrowed
 from ottla.pipeline.loss import LossPolicy
@@ -85,7 +86,7 @@ class TopicReader(DataSourceReader):
             files = LogFiles(options.path)
             ranges = cut_at_segments(files, self._ranges(files))
         else:
-            with Admin(options.bootstrap, **admin_settings(options)) as admin:
+            with Admin(options.bootstrap, **common_settings(options.client)) as admin:
                 ranges = self._ranges(admin)
         tasks = cut_into_tasks(
             self._narrow(ranges),
@@ -151,10 +152,3 @@ def _filters_are_pushed() -> bool:
 
 def _columns(schema: StructType) -> tuple[str, ...]:
     return check_types((field.name, field.dataType.simpleString()) for field in schema.fields)
-
-
-def admin_settings(options: ReadOptions) -> dict[str, str]:
-    """Those of the client's settings that every client has."""
-    from ottla.client.settings import COMMON_SETTINGS
-
-    return {name: value for name, value in options.client.items() if name in COMMON_SETTINGS}

@@ -22,14 +22,16 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ottla.client.admin import Admin
-from ottla.pipeline.fetching import consumer_of, read_range
+from ottla.client.errors import UnknownPartition, UnknownTopic
+from ottla.pipeline.connections import admin_of, consumer_of
+from ottla.pipeline.fetching import read_range
 from ottla.pipeline.lag import ProgressMirror, announce
 from ottla.pipeline.loss import LossPolicy
 from ottla.pipeline.offsets import Json, Offsets, from_json, to_json
 from ottla.pipeline.options import ReadOptions
 from ottla.pipeline.places import resolve
 from ottla.pipeline.ranges import cut_into_tasks, hold_back, ranges_between
-from ottla.pipeline.source import RangePartition, admin_settings
+from ottla.pipeline.source import RangePartition
 from ottla.pipeline.topics import Subscribed, some_subscribed, subscribed
 
 if TYPE_CHECKING:
@@ -50,16 +52,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None  # where AvailableNow stops
         self._announced = False
         self._triggered = time.monotonic()  # when the last batch was given, for maxTriggerDelay
-        self._admin_opened: Admin | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_admin_opened": None}
 
     @property
     def _admin(self) -> Admin:
-        if self._admin_opened is None:
-            self._admin_opened = Admin(self._options.bootstrap, **admin_settings(self._options))
-        return self._admin_opened
+        return admin_of(self._options.bootstrap, self._options.client)
 
     # -- offsets -------------------------------------------------------------------------------------------
 
@@ -124,7 +120,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._target
 
     def _begun(self, begun: Offsets, end: Offsets) -> Offsets:
-        return self._policy.begun(begun, self._admin.earliest_offsets(end), end)
+        """Where a batch with this end starts, in the partitions that are still there."""
+        try:
+            first = self._admin.earliest_offsets(end)
+        except (UnknownTopic, UnknownPartition):
+            there = self._look()
+            self._policy.gone_partitions(end, there)
+            end = {target: offset for target, offset in end.items() if target in there}
+            first = self._admin.earliest_offsets(end)
+        return self._policy.begun(begun, first, end)
 
     def _limited(self, begun: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
         if isinstance(limit, ReadAllAvailable) or self._options.max_offsets is None:
@@ -186,11 +190,6 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Json) -> None:
         """Nothing: it comes one batch late; `latestOffset` knows sooner what is finished."""
-
-    def stop(self) -> None:
-        if self._admin_opened is not None:
-            self._admin_opened.close()
-            self._admin_opened = None
 
 
 def _is_new(begun: Offsets, end: Offsets) -> bool:
