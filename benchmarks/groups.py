@@ -56,18 +56,21 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--groups", type=int, default=1_000)
     parser.add_argument("--commits", type=int, default=1_000_000, help="in the log that is loaded")
+    parser.add_argument("--only", choices=["requests", "lives"], help="half of it")
     parser.add_argument("--kafka", nargs="*", metavar="name=value", help="settings of an Apache Kafka")
     options = parser.parse_args()
     os.sched_setaffinity(0, {CLIENT_CORE})
-    compare(options)
-    with on_one_core() as broker:
-        prepare(broker.bootstrap)
-        heartbeats(broker, options.groups, options.seconds)
-    loading(options.commits)
+    if options.only != "lives":
+        compare(options)
+    if options.only != "requests":
+        with on_one_core() as broker:
+            prepare(broker.bootstrap)
+            heartbeats(broker, options.groups, options.seconds)
+        loading(options.commits)
 
 
 def compare(options: argparse.Namespace) -> None:
-    settings = {"group.initial.rebalance.delay.ms": "0"}
+    settings = {"group.initial.rebalance.delay.ms": "1"}  # 0 makes Apache Kafka 4.3 wait for ever
     with ExitStack() as stack:
         ours = stack.enter_context(on_one_core(settings))
         brokers = [("ottla", ours.bootstrap, ours.pid)]
@@ -136,18 +139,16 @@ def closed_loop(address: str, scripts: list[Script], seconds: float) -> float:
         peer.send(api, version, question)
         by_fd[peer.socket.fileno()] = (peer, script, api, version)
         poll.register(peer.socket.fileno(), select.EPOLLIN)
-    while by_fd:
-        for fd, _ in poll.poll():
+    while (left := began + seconds - time.perf_counter()) > 0:
+        for fd, _ in poll.poll(left):
             peer, script, api, version = by_fd[fd]
-            answer = peer.receive(api, version)
-            if time.perf_counter() - began > seconds:
-                poll.unregister(fd)
-                del by_fd[fd]
-                continue
-            api, version, question = script.send(answer)
+            api, version, question = script.send(peer.receive(api, version))
             peer.send(api, version, question)
             by_fd[fd] = (peer, script, api, version)
-    return time.perf_counter() - began
+    spent = time.perf_counter() - began
+    for peer, *_ in by_fd.values():
+        peer.socket.close()
+    return spent
 
 
 def commits(address: str, options: argparse.Namespace) -> tuple[int, float]:

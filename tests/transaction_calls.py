@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from calls import at, batch_of, batches_in, fetch_request, produce_request, told, unique_name
+from compat.waiting import eventually
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest, TransactionState
@@ -27,6 +30,9 @@ class Producer:
         self.name = transactional_id or unique_name("id")
         client.call(FindCoordinatorRequest(key_type=1, coordinator_keys=[self.name]), 4)
         begun = self.init(**init)
+        while begun.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:  # the predecessor's is being aborted
+            time.sleep(0.02)
+            begun = self.init(**init)
         assert begun.error_code == ErrorCode.NONE, begun
         self.id, self.epoch = begun.producer_id, begun.producer_epoch
         self.ongoing = (begun.ongoing_txn_producer_id, begun.ongoing_txn_producer_epoch)
@@ -68,12 +74,15 @@ class Producer:
         assert isinstance(answer, PartitionProduceResponse)
         return answer
 
-    def end(self, is_commit: bool = True, version: int = NEW_END) -> EndTxnResponse:
+    def end(self, is_commit: bool = True, version: int = NEW_END, waits: bool = True) -> EndTxnResponse:
+        """A slow disk has the broker answer before all markers are written; tests wait for them."""
         answer = self.client.call(EndTxnRequest(self.name, self.id, self.epoch, is_commit), version)
         assert isinstance(answer, EndTxnResponse)
         if answer.error_code == ErrorCode.NONE and version >= NEW_END:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences.clear()
+        if answer.error_code == ErrorCode.NONE and waits:
+            assert eventually(lambda: not self.described().transaction_state.startswith("Prepare"), 60)
         return answer
 
     def described(self) -> TransactionState:

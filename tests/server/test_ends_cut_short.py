@@ -40,7 +40,7 @@ def test_an_end_that_was_decided_is_carried_out_after_a_restart(
             topic = create_topic(client, partitions=PARTITIONS)
             producer = Producer(client)
             client.call(producer.produce_request(topic, *[b"v"] * PARTITIONS), NEW_PRODUCE)
-            assert producer.end(is_commit).error_code == ErrorCode.NONE
+            assert producer.end(is_commit, waits=False).error_code == ErrorCode.NONE
             assert producer.described().transaction_state.startswith("Prepare")
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
         producer.client = client
