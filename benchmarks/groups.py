@@ -26,6 +26,7 @@ from benchmarks.processes import CLIENT_CORE, SERVER_CORE, cpu_seconds, on_core
 from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue, offset_record
 from ottla.model.topics import OFFSETS_TOPIC as OFFSETS
 from ottla.protocol import apis
+from ottla.protocol.consumer_protocol import Subscription, encode_subscription
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -70,7 +71,7 @@ def main() -> None:
 
 
 def compare(options: argparse.Namespace) -> None:
-    settings = {"group.initial.rebalance.delay.ms": "1"}  # 0 makes Apache Kafka 4.3 wait for ever
+    settings = {"group.initial.rebalance.delay.ms": "0"}
     with ExitStack() as stack:
         ours = stack.enter_context(on_one_core(settings))
         brokers = [("ottla", ours.bootstrap, ours.pid)]
@@ -190,7 +191,7 @@ def joins(address: str, options: argparse.Namespace) -> tuple[int, float]:
 
 
 def join_request(group: str, member_id: str = "") -> JoinGroupRequest:
-    protocols = [JoinGroupRequestProtocol("range", b"metadata")]
+    protocols = [JoinGroupRequestProtocol("range", encode_subscription(Subscription([TOPIC])))]
     return JoinGroupRequest(group, SESSION_MS, SESSION_MS, member_id, None, "consumer", protocols)
 
 
