@@ -126,6 +126,7 @@ def test_an_idle_reader_waits_at_the_broker_and_wakes_with_the_next_record(
     _fill(broker, topic, range(1))
     assert reader.latestOffset(start, ReadAllAvailable()) == {topic: {"0": 1, "1": 0}}
     assert reader.reportLatestOffset() == {topic: {"0": 1, "1": 0}}
+    assert _reader(broker, subscribe=topic).reportLatestOffset() == {topic: {"0": 1, "1": 0}}
     reader.stop()
 
 

@@ -93,7 +93,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._limited(begun, end, limit))
 
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
-        return to_json(self._last_end) or None
+        """Also of a run whose first batch comes from the checkpoint, without a look at the topics."""
+        return to_json(self._last_end or self._look()) or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._look()
