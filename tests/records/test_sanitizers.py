@@ -30,7 +30,10 @@ for path in sys.argv[1:end]:
     spec = importlib.util.spec_from_file_location(f"ottla.records.{name}", path)
     sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-sys.exit(pytest.main(["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider", *sys.argv[end + 1 :]]))
+# Our pytest plugin would be rewritten, but the kernels have imported its package already.
+options = ["-q", "-s", "-m", "not slow", "-p", "no:cacheprovider"]
+options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+sys.exit(pytest.main([*options, *sys.argv[end + 1 :]]))
 """
 
 
