@@ -56,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def up(options: argparse.Namespace) -> int:
     from ottla.node import garbage
+
+    garbage.postpone()
     from ottla.node.coordination_node import CoordinationFailed, CoordinationNode
 
     config = _config(options)

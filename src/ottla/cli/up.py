@@ -66,6 +66,8 @@ def up(options: argparse.Namespace) -> int:
 
 def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
     from ottla.node import garbage
+
+    garbage.postpone()
     from ottla.node.broker import Broker
     from ottla.node.failures import BrokerFailed
 

@@ -10,9 +10,15 @@ of sixty requests would have them looked at several times, half of them while th
 """
 
 
+def postpone() -> None:
+    """Called when a start begins: what it makes stays, and looking at it takes a tenth of the time."""
+    gc.disable()
+
+
 def settle() -> None:
     """Called when the start is over: collections leave alone what it made, since with many partitions they
     would stop everybody.
     """
     gc.freeze()
     gc.set_threshold(_OBJECTS_BEFORE_LOOKING)
+    gc.enable()
