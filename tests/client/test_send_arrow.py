@@ -212,7 +212,7 @@ def test_a_table_larger_than_the_buffer_waits_for_room(bootstrap: str, new_topic
                 largest = max(largest, producer.buffered_bytes)
                 time.sleep(0.0005)
 
-        watcher = threading.Thread(target=watch)
+        watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         producer.send_arrow(table, name).result(60)
         done.set()
