@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import random
 import time
 import zlib
 from collections.abc import Mapping
@@ -26,8 +27,16 @@ from dataclasses import dataclass, replace
 from ottla.client.admin import Admin
 from ottla.client.admin_values import OpenTransaction
 from ottla.client.consumer import Consumer
-from ottla.client.errors import ProducerFenced, TopicExists, UnknownTopic
+from ottla.client.errors import (
+    BrokerError,
+    ClientError,
+    ProducerFenced,
+    TopicExists,
+    TransactionFailed,
+    UnknownTopic,
+)
 from ottla.client.producer import Producer
+from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 from ottla.pipeline.connections import consumer_of
 from ottla.pipeline.errors import PipelineError, Superseded
@@ -41,6 +50,8 @@ _PAST_RUNS_MAX = 16
 _DECISION_TIMEOUT_MS = 30_000  # a driver that dies while it decides holds up others so long
 _STABLE_SECONDS_MAX = 90.0
 _CLAIMS_MAX = 20
+_WAITING_SECONDS = 1.0
+_LOOKING_SECONDS = 0.03
 
 log = logging.getLogger(__name__)
 
@@ -96,17 +107,27 @@ class Ledger:
 
     # -- changes -------------------------------------------------------------------------------------------
 
-    def claim(self, query: str, run: str) -> State:
-        """Makes `run` the one that may write. Raises Superseded where a later run has claimed it before."""
-        for attempt in range(_CLAIMS_MAX):
+    def claim(self, query: str, run: str, *, waits: bool = False) -> State:
+        """Makes `run` the one that may write. Raises Superseded where a later run has claimed it before.
+
+        One that `waits` gives another task of the run a moment to do it: each try fences all the others.
+        """
+        deadline = time.monotonic() + (_WAITING_SECONDS if waits else 0.0)
+        losses = 0
+        while losses < _CLAIMS_MAX:
             state = self._claimed(query, run)
             if state is not None:
                 return state
+            if time.monotonic() < deadline:
+                time.sleep(_LOOKING_SECONDS)
+                continue
             try:
                 return self._try_claim(query, run)
-            except ProducerFenced:
-                # Tasks of one run claim at the same moment; one of them comes through.
-                time.sleep(0.01 * (attempt + 1))
+            except ClientError as error:
+                if not _is_lost_race(error):
+                    raise
+                losses += 1
+                time.sleep(random.uniform(0, _LOOKING_SECONDS * 2 ** min(losses, 6)))
         raise PipelineError(
             f"query {query} is claimed by several runs again and again: stop all but one of them"
         )
@@ -144,8 +165,10 @@ class Ledger:
                 decided = replace(state, batch=batch, transactions=transactions)
                 self._write(producer, query, decided)
                 return decided
-        except ProducerFenced:
-            raise _superseded(query, run) from None
+        except ClientError as error:
+            if _is_lost_race(error):
+                raise _superseded(query, run) from None
+            raise
 
     def note_ended(self, query: str, batch: int) -> None:
         with Producer(self._bootstrap, **self._settings) as producer:
@@ -264,6 +287,15 @@ def _decoded(value: bytes) -> State:
     written = json.loads(value)
     transactions = tuple(OpenTransaction(*each) for each in written["transactions"])
     return State(written["run"], tuple(written["past"]), written["batch"], transactions)
+
+
+def _is_lost_race(error: ClientError) -> bool:
+    """Whether another producer with the same transactional id has come between."""
+    if isinstance(error, TransactionFailed):
+        return _is_lost_race(error.cause)
+    return isinstance(error, ProducerFenced) or (
+        isinstance(error, BrokerError) and error.code is ErrorCode.INVALID_TXN_STATE
+    )
 
 
 def _superseded(query: str, run: str) -> Superseded:

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
@@ -79,7 +80,7 @@ class _Sink:
             return Written(batch.query, batch.run, None, skipped=False)
         admin = self._admin()
         ledger = self._ledger(admin)
-        state = ledger.claim(batch.query, batch.run)
+        state = ledger.claim(batch.query, batch.run, waits=_task().partitionId() > 0)
         decided_before = state.batch >= batch.number
         if not decided_before and state.batch > ledger.ended(batch.query):
             raise PipelineError(
@@ -295,20 +296,20 @@ def _drop_leftovers(admin: Admin, query: str) -> None:
                 log.warning("%s was left open and could not be aborted: %s", each.id, error)
 
 
-def _transactional_id(query: str) -> str:
-    from pyspark import TaskContext
-
+def _task() -> TaskContext:
     context = TaskContext.get()
     assert context is not None
+    return context
+
+
+def _transactional_id(query: str) -> str:
+    context = _task()
     return f"ottla-spark-{query}-{context.partitionId()}-{context.attemptNumber()}"
 
 
 def _streaming_batch() -> tuple[str, str, int]:
     """Query, run and batch, as Spark tells its tasks."""
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
+    context = _task()
     query = context.getLocalProperty("sql.streaming.queryId")
     run = context.getLocalProperty("spark.jobGroup.id")
     batch = context.getLocalProperty("streaming.sql.batchId")
