@@ -88,6 +88,22 @@ def test_others_are_served_and_the_answer_waits_for_the_files(
         assert append(client, "slow", b"v", partition=partition) == 0
 
 
+def test_who_waits_for_so_long_only_is_told_that_it_goes_on(
+    client: WireClient, admin: WireClient, disk: SickFiles
+) -> None:
+    topic = create_topic(client)
+    disk.directories_held.clear()
+    admin.send(CreateTopicsRequest([CreatableTopic("slow", 1, 1)], timeout_ms=50), 7)
+    assert created(admin) == ErrorCode.REQUEST_TIMED_OUT
+    admin.send(CreatePartitionsRequest([CreatePartitionsTopic(topic, 3, None)], timeout_ms=50), 3)
+    assert admin.receive().results[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    disk.directories_held.set()
+    admin.send(CreatePartitionsRequest([CreatePartitionsTopic(topic, 4, None)]), 3)  # comes behind them
+    assert admin.receive().results[0].error_code == ErrorCode.NONE
+    assert append(client, "slow", b"v") == 0
+    assert append(client, topic, b"v", partition=2) == 0
+
+
 def test_who_is_too_early_is_told_to_try_again(
     client: WireClient, admin: WireClient, disk: SickFiles
 ) -> None:

@@ -13,6 +13,7 @@ from ottla.protocol.messages.create_partitions import (
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from ottla.server.change_deadlines import in_time
 from ottla.server.exchange import Exchange
 
 if TYPE_CHECKING:
@@ -39,7 +40,12 @@ def handle(exchange: Exchange[CreatePartitionsRequest], services: Services) -> N
         ]
         exchange.answer(CreatePartitionsResponse(results=told))
 
-    services.controller.create_partitions(specs, validate_only=request.validate_only, done=grown)
+    names = [spec.name for spec in specs]
+    services.controller.create_partitions(
+        specs,
+        validate_only=request.validate_only,
+        done=in_time(services, request.timeout_ms, names, grown),
+    )
 
 
 def _spec(topic: CreatePartitionsTopic) -> PartitionsSpec:

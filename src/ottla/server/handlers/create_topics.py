@@ -23,6 +23,7 @@ from ottla.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
+from ottla.server.change_deadlines import in_time
 from ottla.server.exchange import Exchange
 from ottla.server.long_requests import Steps
 
@@ -57,7 +58,12 @@ def handle(exchange: Exchange[CreateTopicsRequest], services: Services) -> None:
             refusal = Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             refused[topic.name] = TopicResult.refused(topic.name, refusal)
 
-    services.controller.create_topics(specs, validate_only=request.validate_only, done=created)
+    names = [spec.name for spec in specs]
+    services.controller.create_topics(
+        specs,
+        validate_only=request.validate_only,
+        done=in_time(services, request.timeout_ms, names, created),
+    )
 
 
 def _answer(
