@@ -250,7 +250,8 @@ class ClassicMember(SimulatedMember):
             case ErrorCode.ILLEGAL_GENERATION:
                 self.epoch, self.owned = -1, NO_SLOTS
             case _:
-                assert code is ErrorCode.REBALANCE_IN_PROGRESS, code
+                retried = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+                assert code in retried, code
         self.world.fenced += 1
         self._soon(self._join)
 

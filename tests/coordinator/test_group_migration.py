@@ -238,7 +238,7 @@ def test_whoever_waits_in_a_classic_group_joins_again(bench: ConsumerBench) -> N
     classic_group(bench, first)
     second.ask_to_join()  # waits for the first, which is to join again
     assert new.beat() is ErrorCode.NONE
-    assert second.joined() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert second.joined() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert isinstance(bench.group(), ConsumerGroup)
     assert second.join() is ErrorCode.NONE
     assert second.sync() is ErrorCode.NONE

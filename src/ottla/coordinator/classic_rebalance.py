@@ -219,12 +219,14 @@ class Rebalance:
             self.prepare(f"{len(late)} members did not ask for their assignment in time")
 
 
-def refuse_all(group: ClassicGroup, code: ErrorCode, outcome: Outcome) -> None:
-    """Whoever waits in the group hears that it is in vain."""
+def refuse_all(
+    group: ClassicGroup, code: ErrorCode, outcome: Outcome, join_code: ErrorCode | None = None
+) -> None:
+    """Whoever waits in the group hears that it is in vain; who joins, by another code if one is given."""
     for member in group.members.values():
         join = group.set_awaiting_join(member, None)
         if join is not None:
-            outcome.answer(join, JoinGroupResponse(error_code=code, member_id=member.id))
+            outcome.answer(join, JoinGroupResponse(error_code=join_code or code, member_id=member.id))
         sync, member.awaiting_sync = member.awaiting_sync, None
         if sync is not None:
             outcome.answer(sync, SyncGroupResponse(error_code=code))

@@ -297,7 +297,9 @@ class GroupMachine:
         outcome.answer(reply, response)
         if isinstance(known, ClassicGroup):
             group.begin_sessions(now.monotonic_ms, self._config.consumer_session_timeout_ms)
-            refuse_all(known, ErrorCode.REBALANCE_IN_PROGRESS, outcome)
+            # Kafka tells joiners REBALANCE_IN_PROGRESS too, which aiokafka dies of; this they all try again.
+            again = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            refuse_all(known, ErrorCode.REBALANCE_IN_PROGRESS, outcome, join_code=again)
         self._decided = None if known is group else group
         return outcome
 
