@@ -44,10 +44,13 @@ def resident_mib(pid: int) -> float:
 
 
 def _resident_kib(pid: int) -> int:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1])
-    raise AssertionError(f"process {pid} has no memory")
+    """0 for one that has ended, waited for or not."""
+    try:
+        told = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return 0
+    lines = [line for line in told.splitlines() if line.startswith("VmRSS:")]
+    return int(lines[0].split()[1]) if lines else 0
 
 
 def family(pid: int) -> list[int]:
