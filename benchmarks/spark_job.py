@@ -168,7 +168,7 @@ class Job:
 
 
 def _session(connector: str) -> Any:
-    from ottla.pipeline.session import local_session
+    from ottla.spark.session import local_session
 
     settings = {"spark__ui__enabled": "false", "spark__driver__memory": "2g", "spark__log__level": "ERROR"}
     if connector == "kafka":

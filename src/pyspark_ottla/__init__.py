@@ -4,6 +4,6 @@ its `DefaultSource`. Nothing else belongs here.
 
 from __future__ import annotations
 
-from ottla.pipeline.source import TopicSource as DefaultSource
+from ottla.spark.source import TopicSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -14,7 +14,7 @@ from ottla.client import read
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.testing import BrokerProcess
-from pipeline.conftest import SPARK_SETTINGS
+from spark.conftest import SPARK_SETTINGS
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 
@@ -31,7 +31,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from ottla.pipeline.session import local_session
+    from ottla.spark.session import local_session
 
     jars = ",".join(str(path) for path in spark_connector_jars())
     session = local_session("local[2]", spark__jars=jars, **SPARK_SETTINGS)

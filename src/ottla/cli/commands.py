@@ -28,6 +28,7 @@ COMMANDS = (
     Command("consume", "read records of a topic", "consume"),
     Command("bench", "measure a cluster: produce, consume, end to end", "bench"),
     Command("txn", "show transactions, end those that hang", "txn"),
+    Command("pipeline", "define, check, test, run and replay pipelines on Spark", "pipeline"),
     Command("config", "show, change and explain settings", "config"),
     Command("cluster", "show the brokers of a cluster", "cluster"),
     Command("coordination", "run the coordination service alone", "coordination"),

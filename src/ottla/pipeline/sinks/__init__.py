@@ -1,0 +1,1 @@
+"""Where rows go. A table sink writes one micro-batch so that writing it again changes nothing."""

@@ -1,0 +1,58 @@
+"""What a run tells about itself, for whoever asks from another terminal: one JSON file, replaced whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ottla.pipeline.definition import Pipeline
+from ottla.pipeline.progress import Progress
+
+_FILE = "status.json"
+
+
+def write_status(
+    pipeline: Pipeline, progress: Sequence[Progress], state: str, failure: str | None = None
+) -> None:
+    pipeline.state.mkdir(parents=True, exist_ok=True)
+    told = {
+        "pipeline": pipeline.name,
+        "state": state,
+        "failure": failure,
+        "pid": os.getpid(),
+        "time": time.time(),
+        "sinks": [each.as_dict() for each in progress],
+    }
+    path = pipeline.state / _FILE
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(told), encoding="utf-8")
+    temporary.rename(path)
+
+
+def read_status(pipeline: Pipeline) -> dict[str, Any] | None:
+    """None: it never ran. A run whose process is gone without a word was killed."""
+    try:
+        told: dict[str, Any] = json.loads((pipeline.state / _FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    if told["state"] == "running" and not _is_alive(told["pid"]):
+        told["state"] = "killed"
+    return told
+
+
+def _is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists() if Path("/proc").is_dir() else _answers(pid)
+
+
+def _answers(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

