@@ -15,7 +15,7 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottl
 	touch $@
 
 demo: setup
-	$(BIN)/python -m examples.first_minutes
+	$(BIN)/python -m examples.orders_story
 
 # kcat is no Python package: taken from Debian when we may install it, else its tests are skipped and say so.
 tools:
