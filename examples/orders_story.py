@@ -54,8 +54,7 @@ def main() -> None:
         show(ottla("pipeline", "graph", str(FOLDER)))
         run_through_two_kills(broker)
         finish(broker.bootstrap)
-        check(broker.bootstrap, expected)
-        draw(expected)
+        draw(check(broker.bootstrap, expected))
     for leftover in ("broker", "pipeline"):
         shutil.rmtree(HOME / leftover)
     step(f"done in {since(began)}. Where to look next:")
@@ -178,7 +177,8 @@ def ottla(*arguments: str) -> str:
 # -- the proof ---------------------------------------------------------------------------------------------
 
 
-def check(bootstrap: str, expected: Totals) -> None:
+def check(bootstrap: str, expected: Totals) -> Totals:
+    """What was found, when it is what was expected."""
     found: Totals = Counter()
     windows = 0
     for record in read(bootstrap, "order-totals", isolation_level="read_committed"):
@@ -196,6 +196,7 @@ def check(bootstrap: str, expected: Totals) -> None:
     wanted = ORDERS - FREE_ORDERS
     verdict("each window came once, with the right sum", found == expected and windows == len(expected))
     verdict(f"the table has {wanted:,} orders: none lost, none twice", rows == orders == wanted)
+    return found
 
 
 def verdict(text: str, holds: bool) -> None:
