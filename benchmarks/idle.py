@@ -24,7 +24,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20)
     options = parser.parse_args()
     began = time.perf_counter()
-    with BrokerProcess() as broker:
+    with BrokerProcess(fresh=True) as broker:
         peer = Peer(broker.bootstrap)
         peer.greet()
         print(f"start to first answer        {time.perf_counter() - began:8.2f} s")

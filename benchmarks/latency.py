@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--sync-delay-ms", type=int, default=50)
     options = parser.parse_args()
     rows = []
-    with BrokerProcess() as broker:
+    with BrokerProcess(fresh=True) as broker:
         create_topics(broker)
         fill(broker, options.cold_mib)
         measure(broker, options.rate, 2)  # warm-up

@@ -35,7 +35,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a directory on the disk to measure")
     options = parser.parse_args()
     print(f"{'produce, acks=1, ms':<40}{'p50':>9}{'p99':>9}{'max':>9}   the change took")
-    with BrokerProcess(data_dir=options.data) as broker:
+    with BrokerProcess(data_dir=options.data, fresh=True) as broker:
         admin = Peer(broker.bootstrap)
         admin.socket.settimeout(120)
         create(admin, "live", 1)

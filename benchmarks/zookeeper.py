@@ -85,7 +85,7 @@ class Server:
 def ours(folder: Path) -> Iterator[Server]:
     began = time.monotonic()
     settings = {"maxClientCnxns": "0", "maxCnxns": "20000", "maxSessionTimeout": str(SESSION_MS)}
-    with CoordinationProcess(folder, settings) as process:
+    with CoordinationProcess(folder, settings, fresh=True) as process:
         port = int(process.zookeeper.rpartition(":")[2])
         _await(port)
         started = time.monotonic() - began

@@ -46,7 +46,7 @@ Totals = Counter[tuple[str, str]]
 def main() -> None:
     shutil.rmtree(HOME, ignore_errors=True)
     began = time.monotonic()
-    with BrokerProcess(HOME / "broker") as broker:
+    with BrokerProcess(HOME / "broker", fresh=True) as broker:
         step(f"a broker with its coordination service is up at {broker.bootstrap} ({since(began)})")
         expected = produce(broker.bootstrap)
         shutil.copytree(Path(__file__).parent / "orders_pipeline", FOLDER)

@@ -83,7 +83,7 @@ class Ottla(Broker):
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         super().__init__(folder, settings)
-        self._process = BrokerProcess(folder, settings)
+        self._process = BrokerProcess(folder, settings, fresh=True)
 
     @property
     def pid(self) -> int:

@@ -1,6 +1,7 @@
 """A service of ours in a process of its own: started, killed as a crash would, and started again.
 
-It is forked from a warm process (`nursery`), or, where it is given an environment, from a fresh interpreter.
+It is forked from a warm process (`nursery`). Where it is to be `fresh`, or is given an environment, it starts
+in an interpreter of its own, as `ottla up` does.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ class ServiceProcess:
         settings: Mapping[str, str] | None = None,
         *,
         env: Mapping[str, str] | None = None,
+        fresh: bool = False,
     ) -> None:
         self._temporary = data_dir is None
         self.data_dir = data_dir or Path(tempfile.mkdtemp(prefix="ottla-"))
         self.settings = dict(settings or {})
         self.log_file = self.data_dir / "broker.out"
         self._env = dict(env or {})
+        self._fresh = fresh or bool(env)
         self._process: subprocess.Popen[bytes] | NurseryChild | None = None
         self._control: RemoteFaults | None = None
         self.announced: dict[str, Any] = {}  # what it said of itself when it was last ready
@@ -105,7 +108,7 @@ class ServiceProcess:
         ours, theirs = socket.socketpair()
         self._control = RemoteFaults(ours)
         with self.log_file.open("ab") as output, theirs:
-            if not self._env:
+            if not self._fresh:
                 return nursery().fork(self.arguments(), output.fileno(), theirs.fileno())
             return subprocess.Popen(
                 [
