@@ -24,8 +24,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.latency import quantile
 from benchmarks.peer import Peer
-from latency import quantile
 
 from ottla.log.cleaner import Cleaner
 from ottla.log.cleaning_job import CleanedGroup, CleaningJob
