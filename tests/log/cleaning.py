@@ -26,7 +26,7 @@ Pair = tuple[str | None, str | None]
 
 
 def cleanable(directory: LogDirectory, log: PartitionLog, now_ms: int = NOW_MS) -> Cleanable:
-    cleaned_offset = directory.cleaned_offsets.get(log.topic_partition)
+    cleaned_offset = directory.checkpoints.cleaned_offsets.get(log.topic_partition)
     unstable_offset = log.producers.first_unstable_offset(log.synced_offset)
     stable_offset = log.synced_offset if unstable_offset is None else unstable_offset
     return find_cleanable(log, cleaned_offset, stable_offset, now_ms)
@@ -86,7 +86,7 @@ def clean(
         log.segment_files.end_pass()
     if not all(taken):
         return None
-    directory.begin_cleaner_checkpoint(log.topic_partition, cleaned.end_offset).run()
+    directory.checkpoints.begin_cleaned(log.topic_partition, cleaned.end_offset).run()
     return cleaned
 
 

@@ -135,7 +135,7 @@ class CompactedLog(SimulatedLog):
         self.deleted_before = max(self.deleted_before, self.log.log_start_offset)
 
     def drop_expired(self) -> None:
-        self.directory.begin_checkpoint().run()
+        self.directory.checkpoints.begin().run()
         self.directory.drop_expired(self.now_ms)
 
     def truncate(self) -> None:

@@ -121,7 +121,7 @@ class ModelledLog(SimulatedLog):
         assert self.log.synced_offset == end_offset
 
     def checkpoint(self) -> None:
-        self.directory.begin_checkpoint({PARTITION: self.synced}).run()
+        self.directory.checkpoints.begin({PARTITION: self.synced}).run()
         if self.random.random() < 0.5:
             self.directory.drop_expired(self.now_ms)
 

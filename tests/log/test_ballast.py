@@ -35,7 +35,7 @@ def test_retention_frees_a_full_disk() -> None:
     assert directory.ballast.is_spent
     assert not files.exists(FILE)
     assert log.apply_retention(NOW_MS, log.log_end_offset)
-    directory.begin_log_start_checkpoint().run()
+    directory.checkpoints.begin_log_starts().run()
     removal = directory.take_due_deletions(NOW_MS)  # at once: file.delete.delay.ms is for disks with room
     assert removal is not None
     removal.run()

@@ -124,7 +124,7 @@ class TestWhatIsDue:
         ends = []
         while cleanable(compacted.directory, compacted.log).dirty_bytes:
             compacted.clean(dedupe_bytes=24 * 12)
-            ends.append(compacted.directory.cleaned_offsets[PARTITION])
+            ends.append(compacted.directory.checkpoints.cleaned_offsets[PARTITION])
         assert ends == [10, 20, 30, 40, 50, 60]
         assert compacted.records() == [(30 + number, f"key{number}", "new") for number in range(30)]
 
@@ -178,12 +178,12 @@ class TestMeanwhile:
 
         def drop() -> None:
             compacted.log.delete_records(2)
-            compacted.directory.begin_checkpoint().run()
+            compacted.directory.checkpoints.begin().run()
             compacted.directory.drop_expired(NOW_MS)
 
         assert clean(FILES, compacted.directory, compacted.log, between=drop) is None
         assert [offset for offset, _, _ in compacted.records()] == [2, 3]
-        assert PARTITION not in compacted.directory.cleaned_offsets
+        assert PARTITION not in compacted.directory.checkpoints.cleaned_offsets
 
     def test_deleted_records_do_not_disturb_it(self, compacted: Compacted) -> None:
         for number in range(4):

@@ -45,7 +45,7 @@ def test_everything_is_there_after_a_clean_stop(tmp_path: Path) -> None:
     ]
     directory = open_directory(SystemFiles(), str(tmp_path))
     assert directory.was_clean
-    assert directory.high_watermarks == {PARTITION: 2}
+    assert directory.checkpoints.high_watermarks == {PARTITION: 2}
     assert directory.topic_ids == {PARTITION: TOPIC_ID}
     assert not (tmp_path / ".kafka_cleanshutdown").exists(), "from here on a crash is one"
     log = directory.logs[PARTITION]
@@ -108,7 +108,7 @@ def test_a_deleted_partition_goes_out_of_sight_now_and_from_disk_later() -> None
     directory, log = new_log(files, "/disk")
     append(log, [b"old"])
     sync(log)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.delete(PARTITION, NOW_MS, 60_000)
     assert PARTITION not in directory.logs
     assert not files.exists("/disk/orders-0")
@@ -141,7 +141,7 @@ def test_a_new_partition_is_not_measured_by_an_old_one_of_its_name() -> None:
         append(log, [b"old"])
     log.delete_records(15)
     sync(log)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.delete(PARTITION, NOW_MS, 0)
     log = directory.create(PARTITION, TOPIC_ID, config(), NOW_MS)
     append(log, [b"new"])

@@ -53,7 +53,7 @@ def stop(directory: LogDirectory, *, cleanly: bool) -> None:
     if cleanly:
         directory.close()
     else:
-        directory.begin_checkpoint().run()
+        directory.checkpoints.begin().run()
         directory.abandon()
 
 
@@ -136,9 +136,9 @@ def test_a_damaged_list_is_ignored() -> None:
 def test_segments_before_the_log_start_are_not_missed() -> None:
     files = SimulatedFiles()
     directory = five_segments(files)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.logs[PARTITION].delete_records(5)
-    directory.begin_log_start_checkpoint().run()
+    directory.checkpoints.begin_log_starts().run()
     directory.drop_expired(NOW_MS)
     directory.abandon()
     assert not files.exists(segment(2))
@@ -150,7 +150,7 @@ def test_segments_that_were_compacted_away_are_not_missed() -> None:
     files = SimulatedFiles()
     directory = five_segments(files, compacted=True)
     log = directory.logs[PARTITION]
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     clean(files, directory, log)
     directory.abandon()
     assert not files.exists(segment(2))
@@ -164,7 +164,7 @@ def test_segments_that_were_compacted_away_are_not_missed() -> None:
 def test_a_truncated_log_does_not_miss_what_was_cut_off() -> None:
     files = SimulatedFiles()
     directory = five_segments(files)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.truncate(directory.logs[PARTITION], 3, NOW_MS)
     directory.abandon()
     assert open_directory(files, "/disk").logs[PARTITION].log_end_offset == 3

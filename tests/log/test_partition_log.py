@@ -203,7 +203,7 @@ def test_a_range_stays_whole_when_its_segment_is_deleted(tmp_path: Path) -> None
     part = log.read(0, 1_000, 1)
     assert part is not None
     log.delete_records(1)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     removal = directory.take_due_deletions(NOW_MS)
     assert removal is None
     removal = directory.take_due_deletions(NOW_MS + 60_000)

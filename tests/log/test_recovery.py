@@ -41,7 +41,7 @@ def written(count: int = 10, synced: int = 0, **changes: Any) -> tuple[Simulated
         append(log, [b"%d" % number], epoch=number // 4, timestamp=NOW_MS + number)
         if number + 1 == synced:
             sync(log)
-            directory.begin_checkpoint().run()
+            directory.checkpoints.begin().run()
     directory.abandon()
     return files, log
 
@@ -172,7 +172,7 @@ def test_damage_below_the_recovery_point_takes_only_this_partition_offline() -> 
         append(log, [b"x"])
         append(other, [b"y"])
     sync(log, other)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.abandon()
     damage(files, FIRST + ".log", cut(100))
     directory = open_directory(files, "/disk")
@@ -228,7 +228,7 @@ def test_only_what_follows_the_recovery_point_is_checked() -> None:
         if number == 280:
             sync(log)
             log.segments[0].write_indexes()
-            directory.begin_checkpoint().run()
+            directory.checkpoints.begin().run()
     directory.abandon()
     content = files._inode(log.segments[0].log.path).content
     batch_bytes = len(content) // 300
@@ -356,7 +356,7 @@ def test_what_the_time_index_knows_of_earlier_batches_is_kept() -> None:
     log.append([batch([b"x" * 300], timestamp=NOW_MS + after) for after in (115, 116, 178)], 0, NOW_MS)
     log.segments[0].write_indexes()
     sync(log)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.abandon()
     found = reopen(files, index_interval_bytes=250).offset_for_timestamp(NOW_MS + 120)
     assert found is not None
@@ -384,7 +384,7 @@ def test_a_position_inside_of_a_batch_is_not_taken_for_a_message_of_an_old_forma
     for _ in range(3):
         append(log, [b"before" + message])
     sync(log)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.abandon()
     inside = files.read_all(FIRST + ".log").rindex(message)
     files.open(FIRST + ".index").append([struct.pack(">ii", 1, inside)])

@@ -64,7 +64,7 @@ def test_the_active_segment_is_rolled_when_everything_has_expired() -> None:
     sync(log)
     log.apply_retention(NOW_MS + 1_001, 1)
     assert (log.log_start_offset, log.log_end_offset) == (1, 1)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     directory.drop_expired(NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [1]
     assert append(log, [b"y"]) == 1
@@ -86,7 +86,7 @@ def test_files_go_only_after_a_checkpoint_holds_the_new_start_and_after_the_dela
     first = "/disk/orders-0/00000000000000000000.log"
     directory.drop_expired(NOW_MS)
     assert files.exists(first)
-    checkpoint = directory.begin_checkpoint()
+    checkpoint = directory.checkpoints.begin()
     directory.drop_expired(NOW_MS)
     assert files.exists(first), "the checkpoint is not written yet"
     checkpoint.run()
@@ -134,7 +134,7 @@ def test_the_space_of_dropped_segments_is_given_back(tmp_path: Path) -> None:
         append(log, [b"x" * 900])
     sync(log)
     log.delete_records(9)
-    directory.begin_checkpoint().run()
+    directory.checkpoints.begin().run()
     removal = directory.take_due_deletions(NOW_MS)
     assert removal is None
     removal = directory.take_due_deletions(NOW_MS + log.config.file_delete_delay_ms)

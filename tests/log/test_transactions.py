@@ -183,7 +183,7 @@ class _Modelled:
             sync(log)
             self.synced = log.log_end_offset
         else:
-            directory.begin_checkpoint({PARTITION: self.synced}).run()
+            directory.checkpoints.begin({PARTITION: self.synced}).run()
 
     def committed(self, end_offset: int) -> list[int]:
         return sorted(offset for marker, offsets in self.ended if marker < end_offset for offset in offsets)

@@ -98,7 +98,7 @@ def is_cleaned(running: InProcessBroker, topic: str) -> bool:
     def cleaned() -> bool:
         own = log_of(running, topic)
         (directory,) = running.broker._directories
-        done = directory.cleaned_offsets.get(own.topic_partition, 0)
+        done = directory.checkpoints.cleaned_offsets.get(own.topic_partition, 0)
         return done == own.segments[-1].base_offset > 0
 
     return running.on_owner(cleaned)
@@ -278,7 +278,10 @@ def test_a_pass_is_given_up_when_the_topic_is_not_compacted_any_more(tmp_path: P
         wait_until(lambda: running.metric("log.cleaner.running") == 1)
         change_topic(client, topic, cleanup_policy="delete")
         wait_until(lambda: running.metric("log.cleaner.running") == 0)
-        assert TopicPartition(topic, 0) not in next(iter(running.broker._directories)).cleaned_offsets
+        assert (
+            TopicPartition(topic, 0)
+            not in next(iter(running.broker._directories)).checkpoints.cleaned_offsets
+        )
         assert latest(records(client, topic)) == {b"key%d" % key: b"29" for key in range(3)}
 
 

@@ -14,9 +14,10 @@ from functools import partial
 
 from ottla.log import checkpoints, file_names
 from ottla.log.ballast import BALLAST_BYTES, Ballast
-from ottla.log.checkpoint_writes import CheckpointWriter, CheckpointWrites, Write
+from ottla.log.checkpoint_writes import CheckpointWrites
 from ottla.log.creation import Creation, NewLog
 from ottla.log.deletions import Deletions, Removal, Renaming
+from ottla.log.directory_checkpoints import DirectoryCheckpoints
 from ottla.log.directory_properties import claim_directory
 from ottla.log.files import Files, Lock
 from ottla.log.flusher import Flusher
@@ -24,7 +25,6 @@ from ottla.log.loading import Hints, new_log, open_log
 from ottla.log.log_state import Storage
 from ottla.log.open_files import OPEN_FILES_MAX, OpenFiles
 from ottla.log.partition_log import PartitionLog
-from ottla.log.segment_checkpoint import NOTHING_LISTED, SegmentCheckpoint
 from ottla.model.config_types import LONG_MAX
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
@@ -58,7 +58,6 @@ class LogDirectory:
         self.topic_ids: dict[TopicPartition, TopicId] = {}  # of the logs, from partition.metadata
         self.failed: dict[TopicPartition, Exception] = {}  # logs that could not be opened, or failed later
         self.coming: set[TopicPartition] = set()  # whose files are being made
-        self._purges: list[CheckpointWrites] = []  # of what deleted topics left, to be done before a creation
         self._files = files
         files.make_directories(self.path)
         self._lock: Lock = files.lock(self._file(LOCK))
@@ -72,21 +71,12 @@ class LogDirectory:
                 self.ballast,
                 files.filesystem_sync(self.path),
             )
-            self._checkpoints = CheckpointWriter(files, self.ballast)
-            # The last checkpoint begun, with the log starts in it, until it is written and acted on.
-            self._unsettled: tuple[CheckpointWrites, dict[TopicPartition, int]] | None = None
             self.was_clean = self._take_clean_marker()
-            self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINTS)
-            self._log_starts = self._read_offsets(checkpoints.LOG_START_OFFSETS)
-            # As of the last checkpoint.
-            self.high_watermarks = self._read_offsets(checkpoints.HIGH_WATERMARKS)
-            # Where the next cleaning pass of a log begins.
-            self.cleaned_offsets = self._read_cleaned_offsets()
-            self._segment_checkpoint = SegmentCheckpoint(files, self.path)
+            self.checkpoints = DirectoryCheckpoints(files, self.path, self.ballast, self.logs, self.failed)
             self._load(config_of, now_ms)
             self._sync()
             if not self.was_clean:
-                self.begin_checkpoint().run()
+                self.checkpoints.begin().run()
         except BaseException:
             self._lock.release()
             raise
@@ -121,13 +111,14 @@ class LogDirectory:
 
     def _load_one(self, partition: TopicPartition, config: TopicConfig, now_ms: int) -> None:
         directory = self._file(str(partition))
-        recovery_point = self._recovery_points.get(partition, 0)
+        noted = self.checkpoints
+        recovery_point = noted.recovery_points.get(partition, 0)
         hints = Hints(
             self.was_clean,
             recovery_point,
-            self._log_starts.get(partition),
-            is_dense=self.properties.was_ours and self.cleaned_offsets.get(partition, 0) <= recovery_point,
-            listed=self._segment_checkpoint.found.get(partition, NOTHING_LISTED),
+            noted.log_starts.get(partition),
+            is_dense=self.properties.was_ours and noted.cleaned_offsets.get(partition, 0) <= recovery_point,
+            listed=noted.listed_segments(partition),
         )
         metadata = os.path.join(directory, checkpoints.PARTITION_METADATA)
         try:
@@ -151,22 +142,6 @@ class LogDirectory:
             return self._storage._replace(filesystem_sync=None)
         return self._storage
 
-    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        path = self._file(name)
-        if not self._files.exists(path):
-            return {}
-        try:
-            return checkpoints.decode_offsets(self._files.read_all(path))
-        except CorruptData as error:
-            raise CorruptData(f"{path}: {error}; `ottla log repair` puts it right from the logs") from error
-
-    def _read_cleaned_offsets(self) -> dict[TopicPartition, int]:
-        try:
-            return self._read_offsets(checkpoints.CLEANER_OFFSETS)
-        except CorruptData as error:
-            _log.error("%s; compacted topics are cleaned from their beginnings", error)
-            return {}
-
     # -- partitions come and go ----------------------------------------------------------------------------
 
     @property
@@ -187,22 +162,8 @@ class LogDirectory:
             except OSError as error:
                 new.problem = error
         self.coming.update(new.partition for new in new_logs)
-        before = self._checkpoints_before([new.partition for new in new_logs if new.problem is None])
+        before = self.checkpoints.before_creation([new.partition for new in new_logs if new.problem is None])
         return Creation(self._files, self.path, new_logs, before)
-
-    def _checkpoints_before(self, partitions: Sequence[TopicPartition]) -> Sequence[CheckpointWrites]:
-        """Where deleted topics of the same names have left offsets, they go first: a crash must not measure
-        the new logs by them.
-        """
-        if any(each in self._recovery_points or each in self._log_starts for each in partitions):
-            self._purges.append(self.begin_checkpoint())
-        cleaned = self.cleaned_offsets.keys() & partitions
-        for partition in cleaned:
-            del self.cleaned_offsets[partition]
-        if cleaned:
-            self._purges.append(self._checkpoints.begin([self._encoded_cleaned_offsets()]))
-        self._purges = [purge for purge in self._purges if not purge.is_done]  # a failed one is tried again
-        return tuple(self._purges)
 
     def finish_creation(self, creation: Creation, now_ms: int) -> None:
         """Those whose files were made are in `logs`; their names are durable after their first round."""
@@ -269,33 +230,15 @@ class LogDirectory:
     def truncate(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Cut the log's end, with the checkpoints lowered before: what was cut must not look damaged."""
         log.segment_files.settle_swap()
-        lowest = log.segment_base(offset)  # the batch that spans `offset` goes too, so the end may be lower
-        recovery_point = min(lowest, self._recovery_points.get(log.topic_partition, 0))
-        log_start = min(lowest, self._log_starts.get(log.topic_partition, 0))
-        cleaned = min(lowest, self.cleaned_offsets.get(log.topic_partition, 0))
-        self._rewrite_checkpoints(log.topic_partition, recovery_point, log_start, cleaned)
+        # The batch that spans `offset` goes too, so the end may be lower.
+        self.checkpoints.lower(log.topic_partition, log.segment_base(offset))
         log.truncate_to(offset, now_ms)
 
     def restart(self, log: PartitionLog, offset: int, now_ms: int) -> None:
         """Drop everything in the log and go on, empty, at `offset`."""
         log.segment_files.settle_swap()
-        self._rewrite_checkpoints(log.topic_partition, recovery_point=0, log_start=offset, cleaned=0)
+        self.checkpoints.restart(log.topic_partition, offset)
         log.restart_at(offset, now_ms)
-
-    def _rewrite_checkpoints(
-        self, partition: TopicPartition, recovery_point: int, log_start: int, cleaned: int
-    ) -> None:
-        writes: list[Write] = []
-        for name, offsets, offset in (
-            (checkpoints.LOG_START_OFFSETS, self._log_starts, log_start),
-            (checkpoints.RECOVERY_POINTS, self._recovery_points, recovery_point),
-            (checkpoints.CLEANER_OFFSETS, self.cleaned_offsets, cleaned),
-        ):
-            if offsets.get(partition, 0) != offset:
-                offsets[partition] = offset
-                writes.append(self._encoded(name, offsets))
-        if writes:
-            self._checkpoints.begin([*writes, self._segment_list_write()]).run()
 
     def take_due_deletions(self, now_ms: int) -> Removal | None:
         """What was renamed long enough ago, on a full disk all of it; the caller runs the removal, best in a
@@ -304,49 +247,12 @@ class LogDirectory:
         self.drop_expired(now_ms)
         return self._deletions.take_due(LONG_MAX if self.ballast.is_spent else now_ms)
 
-    # -- checkpoints ---------------------------------------------------------------------------------------
-
-    def begin_checkpoint(
-        self, high_watermarks: Mapping[TopicPartition, int] | None = None
-    ) -> CheckpointWrites:
-        """All checkpoint files as of now, for a worker to write."""
-        begun = self._checkpoints.begin(
-            [*self._recovery_point_writes(high_watermarks), *self._log_start_writes()]
-        )
-        self._unsettled = (begun, dict(self._log_starts))
-        return begun
-
-    def begin_recovery_checkpoint(self, high_watermarks: Mapping[TopicPartition, int]) -> CheckpointWrites:
-        """From where a start after a crash has to look."""
-        return self._checkpoints.begin(self._recovery_point_writes(high_watermarks))
-
-    def begin_log_start_checkpoint(self) -> CheckpointWrites:
-        """Where the logs begin; when it is written, `drop_expired` drops what lies before."""
-        begun = self._checkpoints.begin(self._log_start_writes())
-        self._unsettled = (begun, dict(self._log_starts))
-        return begun
-
-    def _recovery_point_writes(self, high_watermarks: Mapping[TopicPartition, int] | None) -> list[Write]:
-        """Only what is synced enters them."""
-        self._recovery_points = self._of_failed(self._recovery_points)
-        for partition, log in self.logs.items():
-            log.maybe_snapshot()
-            if log.recovery_point > 0:
-                self._recovery_points[partition] = log.recovery_point
-        writes: list[Write] = [self._encoded(checkpoints.RECOVERY_POINTS, self._recovery_points)]
-        if high_watermarks is not None:
-            writes.append(self._encoded(checkpoints.HIGH_WATERMARKS, high_watermarks))
-        return [*writes, self._segment_list_write()]
-
-    def _segment_list_write(self) -> Write:
-        return self._segment_checkpoint.begin_write(self.logs, self._recovery_points, self.failed)
-
-    def _log_start_writes(self) -> list[Write]:
-        self._log_starts = self._of_failed(self._log_starts)
-        for partition, log in self.logs.items():
-            if log.log_start_offset > 0:
-                self._log_starts[partition] = log.log_start_offset
-        return [self._encoded(checkpoints.LOG_START_OFFSETS, self._log_starts)]
+    def drop_expired(self, now_ms: int) -> None:
+        """The segments before the log starts that a checkpoint holds."""
+        for partition, start_offset in self.checkpoints.take_settled_starts().items():
+            log = self.logs.get(partition)
+            if log is not None and log.first_base_offset < start_offset <= log.log_start_offset:
+                log.segment_files.drop_before(start_offset, now_ms)
 
     def begin_cleaning(self, log: PartitionLog, end_offset: int) -> CheckpointWrites:
         """A pass may replace the segments before `end_offset` once this is written: a crash is recovered from
@@ -354,34 +260,7 @@ class LogDirectory:
         name one that the pass takes away. `segment_files.end_pass` ends it.
         """
         log.segment_files.begin_pass(end_offset)
-        return self.begin_checkpoint()
-
-    def begin_cleaner_checkpoint(self, partition: TopicPartition, cleaned_offset: int) -> CheckpointWrites:
-        """A cleaning pass is over, and all its segments are in their places: for a worker to write."""
-        self.cleaned_offsets[partition] = cleaned_offset
-        return self._checkpoints.begin([self._encoded_cleaned_offsets()])
-
-    def _encoded_cleaned_offsets(self) -> tuple[str, bytes]:
-        known = self.logs.keys() | self.failed.keys()
-        kept = {partition: offset for partition, offset in self.cleaned_offsets.items() if partition in known}
-        return self._encoded(checkpoints.CLEANER_OFFSETS, kept)
-
-    def drop_expired(self, now_ms: int) -> None:
-        """Once the last checkpoint was written, the segments before the starts it holds can go."""
-        if self._unsettled is None or not self._unsettled[0].is_done:
-            return
-        log_starts, self._unsettled = self._unsettled[1], None
-        for partition, start_offset in log_starts.items():
-            log = self.logs.get(partition)
-            if log is not None and log.first_base_offset < start_offset <= log.log_start_offset:
-                log.segment_files.drop_before(start_offset, now_ms)
-
-    def _of_failed(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What is known of logs that failed stays known."""
-        return {partition: offset for partition, offset in offsets.items() if partition in self.failed}
-
-    def _encoded(self, name: str, offsets: Mapping[TopicPartition, int]) -> tuple[str, bytes]:
-        return self._file(name), checkpoints.encode_offsets(offsets)
+        return self.checkpoints.begin()
 
     # -- the rest ------------------------------------------------------------------------------------------
 
@@ -422,7 +301,7 @@ class LogDirectory:
             return None  # they are not complete; the next start looks at all of them
         marker = self._file(checkpoints.CLEAN_SHUTDOWN)
         try:
-            self.begin_checkpoint(high_watermarks).run()
+            self.checkpoints.begin(high_watermarks).run()
             self.ballast.help(
                 lambda: self._files.write_atomically(marker, checkpoints.encode_clean_shutdown())
             )

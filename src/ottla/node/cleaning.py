@@ -178,7 +178,7 @@ class Cleaning:
             or self._is_running(own)
         ):
             return None
-        cleaned_offset = directory.cleaned_offsets.get(own.topic_partition)
+        cleaned_offset = directory.checkpoints.cleaned_offsets.get(own.topic_partition)
         try:
             return find_cleanable(own, cleaned_offset, partition.last_stable_offset, self._clock.wall_ms())
         except (OSError, CorruptData) as error:

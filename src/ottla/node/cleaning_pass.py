@@ -116,7 +116,7 @@ class CleaningPass:
             self._step(swap)
 
     def _checkpoint(self, cleaned: Cleaned) -> None:
-        writes = self._directory.begin_cleaner_checkpoint(self._log.topic_partition, cleaned.end_offset)
+        writes = self._directory.checkpoints.begin_cleaned(self._log.topic_partition, cleaned.end_offset)
         self._worker(writes.run, self._then(lambda: self._ended(self, cleaned)))
 
     def _end(self, error: BaseException | None) -> None:

@@ -141,13 +141,13 @@ class Housekeeping:
             self._ends_noted = ends
             for directory in self._directories:
                 watermarks = self._hosting.high_watermarks(directory)
-                self._write(directory, directory.begin_recovery_checkpoint(watermarks))
+                self._write(directory, directory.checkpoints.begin_recovery_points(watermarks))
 
     def _checkpoint_starts(self) -> None:
         if self._starts_noted != self._hosting.starts_moved:
             self._starts_noted = self._hosting.starts_moved
             for directory in self._directories:
-                self._write(directory, directory.begin_log_start_checkpoint())
+                self._write(directory, directory.checkpoints.begin_log_starts())
 
     def _write(self, directory: LogDirectory, writes: CheckpointWrites) -> None:
         def written(error: BaseException | None) -> None:
