@@ -152,7 +152,8 @@ class ApacheKafka(Broker):
             **self.settings,
         }
         self._properties.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-        cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+        # The first byte keeps it from beginning with a dash, which Kafka's tool would take for an option.
+        cluster_id = base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
         arguments = ["format", "--standalone", "--cluster-id", cluster_id, "--config", str(self._properties)]
         command = ["java", "-cp", kafka_classpath(), "kafka.tools.StorageTool", *arguments]
         subprocess.run(command, check=True, capture_output=True, timeout=_START_SECONDS_MAX)

@@ -120,6 +120,19 @@ def test_a_producer_that_lost_the_answer_may_ask_for_its_epoch_again(coordinator
         assert code_of(refused) is ErrorCode.PRODUCER_FENCED
 
 
+def test_a_zombie_that_asks_for_its_next_epoch_does_not_disturb_the_open_transaction(
+    coordinator: Coordinator,
+) -> None:
+    coordinator.begin()
+    coordinator.add(PLACE)
+    for expected in ((101, 0), (101, 7)):
+        with pytest.raises(Refused) as refused:
+            coordinator.begin(expected)
+        assert code_of(refused) is ErrorCode.PRODUCER_FENCED
+    assert coordinator.known.state is TransactionState.ONGOING
+    assert coordinator.begin((101, 1)).state is TransactionState.PREPARE_ABORT, "its own producer may"
+
+
 def test_epochs_that_run_out_lead_to_a_new_producer_id(coordinator: Coordinator) -> None:
     coordinator.write(coordinator.known._replace(producer_epoch=EPOCH_MAX - 1))
     begun = coordinator.begin()

@@ -38,7 +38,8 @@ transaction.state.log.min.isr=1
 """
         + "".join(f"{name}={value}\n" for name, value in (settings or {}).items())
     )
-    cluster_id = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
+    # The first byte keeps it from beginning with a dash, which its tool would take for an option.
+    cluster_id = base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
     subprocess.run(
         [
             *java_command(),

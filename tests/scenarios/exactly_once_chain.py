@@ -13,6 +13,7 @@ import select
 import subprocess
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
@@ -42,7 +43,7 @@ def run_chain(command: Sequence[str], seed: int, rounds: int) -> None:
                     time.sleep(rng.uniform(0, 1.0))
         with _worker(command, broker.bootstrap, is_awaited=False):
             outputs = read_until(broker.bootstrap, count)
-        assert sorted(outputs) == [2 * number for number in range(count)]
+        check_outputs(outputs, count)
 
 
 def create_topics(bootstrap: str) -> None:
@@ -83,6 +84,18 @@ def _worker(command: Sequence[str], bootstrap: str, *, is_awaited: bool) -> Iter
 def _tail(errors: IO[bytes]) -> str:
     errors.seek(0)
     return errors.read()[-4000:].decode(errors="replace")
+
+
+def check_outputs(outputs: Sequence[int], count: int) -> None:
+    """Each input once; or which are not."""
+    times = Counter(outputs)
+    wanted = {2 * number for number in range(count)}
+    wrong = {
+        "missing": sorted(wanted - times.keys()),
+        "more than once": sorted(output for output, often in times.items() if often > 1),
+        "of no input": sorted(times.keys() - wanted),
+    }
+    assert not any(wrong.values()), wrong
 
 
 def read_until(bootstrap: str, count: int) -> list[int]:

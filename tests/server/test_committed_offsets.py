@@ -132,13 +132,32 @@ def test_a_member_of_no_generation_cannot_commit(client: WireClient, group: str,
     assert committed(client, group, topic) == 1
 
 
-def test_a_commit_that_fits_no_batch_is_refused_and_changes_nothing(
-    client: WireClient, group: str, topic: str
-) -> None:
+def test_a_commit_that_fits_no_batch_is_refused_and_changes_nothing(client: WireClient, group: str) -> None:
+    topic = create_topic(client, partitions=300)
     many = [OffsetCommitRequestPartition(index, 5, -1, "x" * 4000) for index in range(300)]
     request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=many)])
     assert commit_code(client.call(request, 9)) == ErrorCode.INVALID_COMMIT_OFFSET_SIZE
     assert committed(client, group, topic) == -1
+
+
+def test_a_commit_of_very_many_partitions_is_taken_in_parts_and_told_as_one(
+    client: WireClient, group: str
+) -> None:
+    topic, other = create_topic(client, partitions=1000), create_topic(client, partitions=2)
+    many = [OffsetCommitRequestPartition(index, index + 5) for index in range(1002)]
+    few = [OffsetCommitRequestPartition(index, 7, -1, "x" * 5000 * index) for index in range(2)]
+    topics = [
+        OffsetCommitRequestTopic(topic, partitions=many),
+        OffsetCommitRequestTopic("missing", partitions=few[:1]),
+        OffsetCommitRequestTopic(other, partitions=few),
+    ]
+    told = client.call(OffsetCommitRequest(group, topics=topics), 9).topics
+    assert [(each.name, len(each.partitions)) for each in told] == [(topic, 1002), ("missing", 1), (other, 2)]
+    codes = [each.error_code for each in told[0].partitions]
+    assert codes == [ErrorCode.NONE] * 1000 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    codes = [each.error_code for each in told[2].partitions]
+    assert codes == [ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE]
+    assert [committed(client, group, topic, index) for index in (0, 299, 300, 999)] == [5, 304, 305, 1004]
 
 
 def test_offsets_are_deleted(client: WireClient, group: str, topic: str) -> None:
@@ -152,6 +171,10 @@ def test_offsets_are_deleted(client: WireClient, group: str, topic: str) -> None
     assert response.error_code == ErrorCode.NONE
     codes = [each.error_code for one in response.topics for each in one.partitions]
     assert codes == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    beyond = OffsetDeleteRequest(group, [OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(99)])])
+    (code,) = (each.error_code for each in client.call(beyond, 0).topics[0].partitions)
+    assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert client.call(OffsetDeleteRequest(""), 0).error_code == ErrorCode.INVALID_GROUP_ID
     assert [committed(client, group, topic, index) for index in (0, 2)] == [-1, 6]
 
 

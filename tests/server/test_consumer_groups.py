@@ -23,6 +23,7 @@ from ottla.protocol.messages.delete_groups import DeleteGroupsRequest
 from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.protocol.messages.list_groups import ListGroupsRequest
 from ottla.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -57,6 +58,9 @@ class Consumer:
         response = self.client.call(request, version)
         self.id, self.epoch = response.member_id or self.id, response.member_epoch
         return response
+
+    def beat(self) -> Any:
+        return self.client.call(ConsumerGroupHeartbeatRequest(self.group, self.id, self.epoch), 1)
 
     def leave(self) -> Any:
         return self.client.call(ConsumerGroupHeartbeatRequest(self.group, self.id, -1), 1)
@@ -114,6 +118,11 @@ def test_a_refusal_tells_why(new: NewConsumer) -> None:
     refused = member.client.call(ConsumerGroupHeartbeatRequest(member.group, member.id, 7), 1)
     assert refused.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert member.group in refused.error_message
+    refused = member.client.call(ConsumerGroupHeartbeatRequest("", member.id, 7), 1)
+    assert (refused.error_code, refused.error_message) == (
+        ErrorCode.INVALID_REQUEST,
+        "GroupId must not be empty",
+    )
 
 
 def test_a_group_is_described_with_names_and_targets(new: NewConsumer) -> None:
@@ -129,6 +138,26 @@ def test_a_group_is_described_with_names_and_targets(new: NewConsumer) -> None:
     assert [(each.topic_name, list(each.partitions)) for each in has] == [(first.topic, [0, 1])]
     assert [(each.topic_name, len(each.partitions)) for each in shall] == [(first.topic, 1)]
     assert by_id[second.id].member_type == 1
+
+
+def test_what_a_member_has_still_to_give_up_is_told_as_its_own(new: NewConsumer) -> None:
+    first, second = new(), new()
+    first.join()
+    second.join()
+    kept = first.beat().assignment.topic_partitions
+    assert [len(each.partitions) for each in kept] == [1]
+    by_id = {each.member_id: each for each in first.describe().members}
+    (has,) = by_id[first.id].assignment.topic_partitions
+    assert list(has.partitions) == [0, 1]
+
+
+def test_an_administrator_removes_members_by_leaving_for_them(new: NewConsumer) -> None:
+    member, other = new(), new()
+    member.join()
+    leaving = [MemberIdentity(member.id), MemberIdentity("stranger")]
+    told = other.client.call(LeaveGroupRequest(member.group, members=leaving), 5).members
+    assert [each.error_code for each in told] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert (other.describe().group_state, other.describe().members) == ("Empty", ())
 
 
 def test_commits_and_fetches_need_the_epoch(new: NewConsumer) -> None:

@@ -12,6 +12,7 @@ from calls import unique_name
 from group_calls import Member, find_coordinator
 from in_process import InProcessBroker, running_broker
 from ottla.model.errors import ErrorCode
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest
 from wire import WireClient
 
@@ -103,6 +104,10 @@ def test_a_second_member_makes_the_first_join_again(member: NewMember) -> None:
     two.send_join(3)
     assert two.client.is_silent(0.2), "it waits for the first one"
     assert one.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
+    (described,) = one.client.call(DescribeGroupsRequest([one.group]), 5).groups
+    has = {each.member_id: bytes(each.member_assignment) for each in described.members}
+    assert (described.group_state, has.pop(one.id)) == ("PreparingRebalance", b"all"), "it has it still"
+    assert set(has.values()) == {b""}
     joined = one.join()
     assert two.receive_join().error_code == ErrorCode.NONE
     assert (one.generation, two.generation) == (2, 2)
@@ -138,6 +143,15 @@ def test_what_the_protocol_forbids_is_refused(member: NewMember) -> None:
     unnamed = one.sync_request()
     unnamed.protocol_name = None  # type: ignore[misc]
     assert one.client.call(unnamed, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_a_refused_join_names_no_protocol(member: NewMember, version: int) -> None:
+    one = member()
+    request = JoinGroupRequest(one.group, session_timeout_ms=1, member_id="me", protocol_type="consumer")
+    refused = one.client.call(request, version)
+    assert (refused.error_code, refused.member_id) == (ErrorCode.INVALID_SESSION_TIMEOUT, "me")
+    assert refused.protocol_name == (None if version >= 7 else "")
 
 
 def test_a_member_that_is_gone_while_it_waits_harms_nobody(member: NewMember) -> None:

@@ -41,4 +41,9 @@ def test_a_producer_that_names_its_id_gets_a_new_one(client: WireClient, version
 @pytest.mark.parametrize(("producer_id", "epoch"), [(5, -1), (-1, 5)])
 def test_half_a_name_is_refused(client: WireClient, version: int, producer_id: int, epoch: int) -> None:
     request = InitProducerIdRequest(producer_id=producer_id, producer_epoch=epoch)
-    assert client.call(request, version).error_code == ErrorCode.INVALID_REQUEST
+    refused = client.call(request, version)
+    assert (refused.error_code, refused.producer_id, refused.producer_epoch) == (
+        ErrorCode.INVALID_REQUEST,
+        -1,
+        -1,
+    )

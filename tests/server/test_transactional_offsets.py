@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from calls import create_topic, unique_name
-from group_calls import Member, find_coordinator
+from group_calls import Member, committed, find_coordinator
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -54,6 +54,24 @@ def test_only_a_member_of_the_generation_commits(client: WireClient, committer: 
     assert committer.commit(member.generation - 1, member.id) is ErrorCode.ILLEGAL_GENERATION
     assert committer.commit(member.generation, "stranger") is ErrorCode.UNKNOWN_MEMBER_ID
     assert committer.commit(-1, "") is ErrorCode.NONE, "an old producer is taken at its word"
+
+
+def test_very_many_offsets_are_taken_in_parts_and_told_as_one(
+    client: WireClient, committer: Committer
+) -> None:
+    topic = create_topic(client, partitions=1000)
+    producer = committer.producer
+    many = [TxnOffsetCommitRequestPartition(index, index + 7) for index in range(1001)]
+    topics = [TxnOffsetCommitRequestTopic(topic, many)]
+    request = TxnOffsetCommitRequest(
+        producer.name, committer.group, producer.id, producer.epoch, topics=topics
+    )
+    (told,) = client.call(request, 5).topics
+    codes = [each.error_code for each in told.partitions]
+    assert codes == [ErrorCode.NONE] * 1000 + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert committed(client, committer.group, topic, 999) == -1
+    assert producer.end().error_code == ErrorCode.NONE
+    assert [committed(client, committer.group, topic, index) for index in (0, 300, 999)] == [7, 307, 1006]
 
 
 def test_a_static_member_that_was_replaced_is_fenced(client: WireClient, committer: Committer) -> None:

@@ -24,12 +24,16 @@ from ottla.protocol.messages.leave_group import MemberIdentity, MemberResponse
 from ottla.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """Refused for who is none, and for who speaks the new protocol."""
+def _any_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """Refused for who is none."""
     if instance_id is None:
-        member = group.member(member_id)
-    else:
-        member = group.static_member(instance_id, member_id)
+        return group.member(member_id)
+    return group.static_member(instance_id, member_id)
+
+
+def _member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
+    """Refused also for who speaks the new protocol."""
+    member = _any_member(group, member_id, instance_id)
     if member.classic is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"{member_id!r} uses the consumer protocol")
     return member
@@ -192,14 +196,14 @@ def _have_changed(group: ConsumerGroup, topics: Topics) -> bool:
 def leave(
     group: ConsumerGroup, identities: Sequence[MemberIdentity]
 ) -> tuple[list[MemberResponse], list[str]]:
-    """What each is told, and who is to be removed."""
+    """What each is told, and who is to be removed. Administrators remove members of both protocols so."""
     results, gone = [], []
     for identity in identities:
         member_id, code = identity.member_id, ErrorCode.NONE
         if not member_id:  # an administrator removes a static member by its instance id
             member_id = group.static_ids.get(identity.group_instance_id or "", "")
         try:
-            member = _member(group, member_id, identity.group_instance_id)
+            member = _any_member(group, member_id, identity.group_instance_id)
             if member.id in gone:
                 raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
             gone.append(member.id)

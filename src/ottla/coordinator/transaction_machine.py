@@ -80,6 +80,8 @@ class TransactionMachine:
         if known.state.is_ending:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
         if known.state is _State.ONGOING:
+            if expected is not None and expected != known.owner:  # Kafka would abort it for a zombie, too
+                raise Refused(ErrorCode.PRODUCER_FENCED, f"{transactional_id} has another producer by now")
             if keep_prepared:
                 return _take_over(known, new_producer_id, now_ms)
             return self.fence(transactional_id, now_ms)

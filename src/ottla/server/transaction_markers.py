@@ -1,4 +1,7 @@
-"""Writing the end of a transaction where its records are: a marker per partition, one sync round for all."""
+"""Writing the end of a transaction where its records are: a marker per partition, one sync round for all.
+
+Only for more than a thousand partitions there is more than one, so that others have their turns in between.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.topics import OFFSETS_TOPIC, TopicPartition
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
+from ottla.server.long_requests import Chore, Work
 from ottla.server.parking import ParkingKey
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WAIT_MS_MAX = 30_000  # for the disk; then the markers are written again
+_AT_ONCE = 1_000  # markers in one turn, so in one sync round; others wait some 20 ms for so many
 
 
 class Ending(NamedTuple):
@@ -34,17 +39,35 @@ def write_markers(
     services: Services, ending: Ending, places: Iterable[TopicPartition], done: Callable[[Results], None]
 ) -> None:
     """`done` hears, once those that could be written are durable, how it went for each partition."""
+    services.long_requests.begin(
+        Chore("ending a transaction"), _write_markers(services, ending, places, done)
+    )
+
+
+def _write_markers(
+    services: Services, ending: Ending, places: Iterable[TopicPartition], done: Callable[[Results], None]
+) -> Work:
     results: Results = {}
     written: dict[Partition, int] = {}  # and the high watermark at which it is safe
-    services.groups.topic.flush()  # offsets of this transaction come before its end
-    for place in places:
+    for number, place in enumerate(places, 1):
         try:
             partition = _find(services, place)
             written[partition] = _append(partition, ending, services.clock.wall_ms())
             results[place] = ErrorCode.NONE
         except Refused as refusal:
             results[place] = refusal.code
+        if number % _AT_ONCE == 0:
+            yield None
+    _await(services, ending, written, results, done)
 
+
+def _await(
+    services: Services,
+    ending: Ending,
+    written: dict[Partition, int],
+    results: Results,
+    done: Callable[[Results], None],
+) -> None:
     def attempt() -> bool:
         if any(each.unavailable is None and each.high_watermark < end for each, end in written.items()):
             return False
@@ -77,6 +100,7 @@ def _find(services: Services, place: TopicPartition) -> Partition:
     if partition.unavailable is not None:
         raise partition.unavailable
     if place.topic == OFFSETS_TOPIC:
+        services.groups.topic.flush()  # offsets of this transaction come before its end
         state = services.groups.topic.partitions.get(place.partition)
         if state is not None and not state.is_loaded:
             raise Refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # it might miss the marker

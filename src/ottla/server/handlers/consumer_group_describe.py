@@ -116,8 +116,8 @@ def _member(services: Services, group: ConsumerGroup, member: ConsumerMember) ->
         member.client_id,
         member.client_host,
         member.topics,
-        member.pattern,
-        _assignment(services, member.assigned),
+        member.pattern or "",
+        _assignment(services, member.assigned | member.pending_revocation),  # what it may still read
         _assignment(services, group.targets.get(member.id, NO_SLOTS)),
         _CONSUMER if member.classic is None else _CLASSIC,
     )

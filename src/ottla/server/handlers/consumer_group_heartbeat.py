@@ -34,6 +34,8 @@ def handle(
         if not exchange.may(request.group_id):
             raise Refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
         groups.check_serves_consumer_groups()
+        if not request.group_id:
+            raise Refused(ErrorCode.INVALID_REQUEST, "GroupId must not be empty")
         _check_topics(exchange, services)
         partition = groups.find(request.group_id)
         partition.check_writable()

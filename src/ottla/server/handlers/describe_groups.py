@@ -1,7 +1,7 @@
 """DescribeGroups 0-6: state and members of classic groups.
 
 A group that does not exist, or is a consumer group (KIP-848), is Dead; from 6 on it is refused instead. What
-members said of themselves and what they were assigned is told of stable groups only.
+members said of themselves is told of stable groups only; in a rebalance they have what they had before.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _members(group: ClassicGroup, is_stable: bool) -> list[DescribedGroupMember]
             member.client_id,
             member.client_host,
             member.metadata(group.protocol_name) if is_stable else b"",
-            member.assignment if is_stable else b"",
+            member.assignment,
         )
         for member in group.members.values()
     ]

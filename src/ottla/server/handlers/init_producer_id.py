@@ -32,9 +32,9 @@ def handle(exchange: Exchange[InitProducerIdRequest], services: Services) -> Ini
     request = exchange.request
     transactional_id = request.transactional_id
     if transactional_id is None and not exchange.may(CLUSTER_NAME):
-        return InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return _refusal(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return _refusal(ErrorCode.INVALID_REQUEST)
     if transactional_id is not None:
         return _begin(exchange, services, transactional_id)
 
@@ -42,7 +42,7 @@ def handle(exchange: Exchange[InitProducerIdRequest], services: Services) -> Ini
         if exchange.abandoned:
             return
         if isinstance(producer_id, Refused):
-            exchange.answer(InitProducerIdResponse(error_code=producer_id.code))
+            exchange.answer(_refusal(producer_id.code))
         else:
             exchange.answer(InitProducerIdResponse(producer_id=producer_id, producer_epoch=0))
 
@@ -57,18 +57,18 @@ def _begin(
     if not services.may(
         exchange.connection, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
     ):
-        return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return _refusal(ErrorCode.INVALID_REQUEST)
     timeout_ms = request.transaction_timeout_ms
     if request.enable_2pc:
         if not _may_prepare(exchange, services, transactional_id):
-            return InitProducerIdResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            return _refusal(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         timeout_ms = ENDLESS_MS
     elif not 0 < timeout_ms <= services.transactions.timeout_ms_max:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        return _refusal(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
     if request.keep_prepared_txn and not request.enable_2pc:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return _refusal(ErrorCode.INVALID_REQUEST)
     expected = None
     if request.producer_id != NO_PRODUCER_ID:
         expected = (request.producer_id, request.producer_epoch)
@@ -78,7 +78,7 @@ def _begin(
             return
         if isinstance(result, Refused):
             code = fenced_code(result.code, exchange.version, _FENCED_SINCE)
-            exchange.answer(InitProducerIdResponse(error_code=code))
+            exchange.answer(_refusal(code))
         else:
             exchange.answer(_begun(result))
 
@@ -86,6 +86,10 @@ def _begin(
         transactional_id, timeout_ms, expected, answer, keep_prepared=request.keep_prepared_txn
     )
     return None
+
+
+def _refusal(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_epoch=NO_PRODUCER_EPOCH)
 
 
 def _may_prepare(

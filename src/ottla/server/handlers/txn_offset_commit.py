@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.coordinator.group_machine import GroupMachine
 from ottla.coordinator.offset_commits import Commit, PartitionCommit
 from ottla.model.errors import ErrorCode, Refused
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.exchange import Exchange
+from ottla.server.long_requests import PartOf, Work
+from ottla.server.request_parts import parts_of
 from ottla.server.state_partition import Producer
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ class _Commit:
         self._exchange = exchange
         self._services = services
         self._codes: dict[tuple[str, int], ErrorCode] = {}  # of partitions that cannot be committed
+        self._left = 0  # parts that are not written yet
+        self._code = ErrorCode.NONE  # of the first part that could not be
 
     def allowed(self, refusal: Refused | None) -> None:
         """The group's offsets are part of the transaction, or not."""
@@ -64,55 +70,67 @@ class _Commit:
         if refusal is not None:
             self._answer(self._translated(refusal.code))
             return
-        request = self._exchange.request
-        try:
-            partition = self._services.groups.topic.find(request.group_id)
-            commits = self._commits()
-            if not commits:
-                self._answer(ErrorCode.NONE)
-                return
-            commit = Commit(
-                self._exchange.version,
-                request.group_id,
-                request.generation_id,
-                request.member_id,
-                request.group_instance_id,
-                -1,
-                commits,
-            )
-            records = partition.machine.commit(commit, self._services.groups.now, in_transaction=True)
-            partition.write(records, self._written, Producer(request.producer_id, request.producer_epoch))
-            self._services.groups.set_timer(partition, request.group_id)
-        except Refused as refused:
-            self._answer(refused.code)
+        parts = parts_of(self._exchange.request.topics)
+        self._left = len(parts)
+        self._services.long_requests.begin(PartOf(self._exchange), self._write(parts))
 
-    def _commits(self) -> list[PartitionCommit]:
+    def _write(self, parts: list[list[TxnOffsetCommitRequestTopic]]) -> Work:
+        for topics in parts:
+            try:
+                self._write_part(topics)
+            except Refused as refusal:
+                self._written(refusal)
+            yield None
+
+    def _write_part(self, topics: list[TxnOffsetCommitRequestTopic]) -> None:
+        request = self._exchange.request
+        partition = self._services.groups.topic.find(request.group_id)
+        commits = self._commits(topics, partition.machine)
+        if not commits:
+            self._written(None)
+            return
+        commit = Commit(
+            self._exchange.version,
+            request.group_id,
+            request.generation_id,
+            request.member_id,
+            request.group_instance_id,
+            -1,
+            commits,
+        )
+        records = partition.machine.commit(commit, self._services.groups.now, in_transaction=True)
+        partition.write(records, self._written, Producer(request.producer_id, request.producer_epoch))
+        self._services.groups.set_timer(partition, request.group_id)
+
+    def _commits(
+        self, topics: list[TxnOffsetCommitRequestTopic], machine: GroupMachine
+    ) -> list[PartitionCommit]:
         commits = []
-        machine = self._services.groups.topic.find(self._exchange.request.group_id).machine
-        for topic in self._exchange.request.topics:
-            code = self._problem(topic.name)
+        for topic in topics:
             for each in topic.partitions:
+                code = self._problem(topic.name, each.partition_index)
+                if code is ErrorCode.NONE and machine.is_metadata_too_large(each.committed_metadata):
+                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 if code is not ErrorCode.NONE:
                     self._codes[topic.name, each.partition_index] = code
-                elif machine.is_metadata_too_large(each.committed_metadata):
-                    self._codes[topic.name, each.partition_index] = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                else:
-                    commits.append(
-                        PartitionCommit(
-                            topic.name,
-                            each.partition_index,
-                            each.committed_offset,
-                            each.committed_leader_epoch,
-                            each.committed_metadata,
-                        )
+                    continue
+                commits.append(
+                    PartitionCommit(
+                        topic.name,
+                        each.partition_index,
+                        each.committed_offset,
+                        each.committed_leader_epoch,
+                        each.committed_metadata,
                     )
+                )
         return commits
 
-    def _problem(self, topic: str) -> ErrorCode:
+    def _problem(self, topic: str, partition: int) -> ErrorCode:
         services = self._services
         if not services.may(self._exchange.connection, Operation.READ, ResourceType.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        if topic not in services.controller.image.topics:
+        image = services.controller.image.topics.get(topic)
+        if image is None or not 0 <= partition < len(image.partitions):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return ErrorCode.NONE
 
@@ -127,8 +145,12 @@ class _Commit:
         return code
 
     def _written(self, refusal: Refused | None) -> None:
-        if not self._exchange.abandoned:
-            self._answer(ErrorCode.NONE if refusal is None else refusal.code)
+        """One of the parts; whatever became of the others, a producer that hears of an error has to abort."""
+        self._left -= 1
+        if refusal is not None:
+            self._code = self._code or refusal.code
+        if not self._left and not self._exchange.abandoned:
+            self._answer(self._code)
 
     def _answer(self, code: ErrorCode) -> None:
         self._exchange.answer(_response(self._exchange.request, code, self._codes))
