@@ -1,11 +1,13 @@
 """How fast compaction is, and whether clients notice it.
 
-    python -m benchmarks.cleaner [--mib 64] [--rate 300] [--seconds 6] [--rounds 3]
+    python -m benchmarks.cleaner [--mib 64] [--rate 300] [--seconds 6] [--rounds 3] [--busy 2]
 
 First the speed of a pass, by codec and size of batches, with the kernel that is there. Then produce latency:
 alone, beside a cleaner in a process of its own (as the broker runs it), and beside the same cleaner in a
 thread of the broker's process (as it could be run with a compiled kernel). The three take turns; compare
-within one run only.
+within one run only. `--busy` keeps that many processors busy with endless loops, as other services would,
+each in a session of its own, because Linux shares the processors between sessions first; it measures
+latencies only.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import contextlib
 import logging
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -22,7 +25,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.latency import quantile
 from benchmarks.peer import Peer
@@ -60,11 +62,14 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=6)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--busy", type=int, default=0)
     options = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
     with tempfile.TemporaryDirectory(dir=os.environ.get("OTTLA_BENCH_DIR")) as folder:
-        show_speeds(folder, options.mib)
-        show_latencies(folder, options)
+        if not options.busy:
+            show_speeds(folder, options.mib)
+        with busy(options.busy):
+            show_latencies(folder, options)
 
 
 # -- speed -------------------------------------------------------------------------------------------------
@@ -167,6 +172,20 @@ def serving(path: str) -> Iterator[str]:
 
 
 @contextmanager
+def busy(count: int) -> Iterator[None]:
+    loops = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+        for _ in range(count)
+    ]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+@contextmanager
 def cleaning(mode: str, job: CleaningJob) -> Iterator[list[int]]:
     """Passes over the same log, one after the other; nothing is swapped in."""
     count = [0]
@@ -214,7 +233,7 @@ def measure(address: str, rate: int, seconds: float, acks: int) -> list[float]:
     reading, writing = os.pipe()
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, str(Path(__file__)), "client", address, str(rate), str(seconds), str(acks)],
+        [sys.executable, "-m", __spec__.name, "client", address, str(rate), str(seconds), str(acks)],
         os.environ,
         file_actions=[(os.POSIX_SPAWN_DUP2, writing, 3)],
     )

@@ -77,7 +77,6 @@ def test_lists_are_appended_to_and_subtracted_from(running: RunningController) -
         (topic("t", ("retention.ms", "5", APPEND)), ErrorCode.INVALID_CONFIG, "is no list"),
         (topic("t", ("retention.ms", "5", SUBTRACT)), ErrorCode.INVALID_CONFIG, "is no list"),
         (topic("t", ("no.such", "5", APPEND)), ErrorCode.INVALID_CONFIG, "does not exist"),
-        (topic("t", ("cleanup.policy", "delete", SUBTRACT)), ErrorCode.INVALID_CONFIG, "cleanup.policy="),
         (topic("t", ("retention.ms", None, SET)), ErrorCode.INVALID_REQUEST, "no value is given"),
         (topic("t", ("retention.ms", "5", 9)), ErrorCode.INVALID_REQUEST, "unknown operation 9"),
         (

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from interop.builds import zookeeper_mode_command
+from ottla.client import Admin, ClientError
 
 _START_SECONDS = 120
 _STOP_SECONDS = 120
@@ -39,10 +40,14 @@ class _Server:
                 stderr=subprocess.STDOUT,
             )
         deadline = time.monotonic() + _START_SECONDS
-        while not self._listens():
+        while not self._listens() or not self._is_ready():
             assert self._process.poll() is None, self.output()[-4000:]
             assert time.monotonic() < deadline, self.output()[-4000:]
             time.sleep(0.1)
+
+    def _is_ready(self) -> bool:
+        """Once it listens."""
+        return True
 
     def _listens(self) -> bool:
         with socket.socket() as probe:
@@ -104,6 +109,15 @@ class Kafka39(_Server):
     def __enter__(self) -> Kafka39:
         self.start(str(self._properties))
         return self
+
+    def _is_ready(self) -> bool:
+        """librdkafka asks for the controller once, and waits a minute if there was none yet."""
+        try:
+            with Admin(self.address, default_api_timeout_ms=5_000) as admin:
+                cluster = admin.cluster()
+        except ClientError:
+            return False
+        return cluster.controller_id in {broker.id for broker in cluster.brokers}
 
 
 def _free_port() -> int:

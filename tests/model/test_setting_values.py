@@ -18,6 +18,7 @@ from ottla.model.config_types import (
     one_of,
     parse,
     some_of,
+    some_or_none_of,
 )
 from ottla.model.configs import BROKER_SETTINGS, TOPIC_SETTINGS, InvalidSetting, setting_named
 
@@ -90,10 +91,21 @@ def test_rules_are_told_in_words() -> None:
         parse(setting(ConfigType.STRING, rule=one_of("red", "green")), "blue")
 
 
-@pytest.mark.parametrize("text", ["", "delete,delete", "delete,archive", "Delete", "compact,"])
+@pytest.mark.parametrize("text", ["", "delete,archive", "Delete", "compact,"])
 def test_a_cleanup_policy_is_a_list_of_known_policies_each_once(text: str) -> None:
-    with pytest.raises(InvalidSetting, match="one or more of compact, delete, each once"):
+    with pytest.raises(InvalidSetting, match="one or more of compact, delete"):
         parse(setting(ConfigType.LIST, rule=some_of("compact", "delete")), text)
+
+
+def test_what_a_list_names_twice_counts_once() -> None:
+    rule = some_of("compact", "delete")
+    assert parse(setting(ConfigType.LIST, rule=rule), "delete,compact,delete") == ("delete", "compact")
+
+
+def test_a_list_may_be_empty_where_its_rule_says_so() -> None:
+    assert parse(setting(ConfigType.LIST, rule=some_or_none_of("compact", "delete")), "") == ()
+    with pytest.raises(InvalidSetting, match="of compact, delete, or empty"):
+        parse(setting(ConfigType.LIST, rule=some_or_none_of("compact", "delete")), ",")
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_offsets_that_cannot_be_trimmed_to(client: WireClient, topic: str, offse
         ("compact", ErrorCode.POLICY_VIOLATION),
         ("compact,delete", ErrorCode.NONE),
         ("delete", ErrorCode.NONE),
+        ("", ErrorCode.NONE),
     ],
 )
 def test_topics_that_are_only_compacted_are_refused(client: WireClient, policy: str, code: ErrorCode) -> None:

@@ -151,10 +151,16 @@ def one_of(*choices: str) -> Rule:
 
 
 def some_of(*choices: str) -> Rule:
-    """At least one of `choices`, none twice (KIP-1161)."""
     return Rule(
-        f"one or more of {', '.join(choices)}, each once",
-        lambda value: isinstance(value, tuple) and 0 < len(value) == len(set(value) & set(choices)),
+        f"one or more of {', '.join(choices)}",
+        lambda value: isinstance(value, tuple) and len(value) > 0 and set(value) <= set(choices),
+    )
+
+
+def some_or_none_of(*choices: str) -> Rule:
+    return Rule(
+        f"of {', '.join(choices)}, or empty",
+        lambda value: isinstance(value, tuple) and set(value) <= set(choices),
     )
 
 
@@ -193,7 +199,8 @@ def _read(setting: Setting, text: str) -> Value:
             raise _refusal(setting, text)
         return float(text)
     if kind is ConfigType.LIST:
-        return tuple(item.strip() for item in text.split(",")) if text else ()
+        # What is there twice counts once (KIP-1161).
+        return tuple(dict.fromkeys(item.strip() for item in text.split(","))) if text else ()
     return text or None if setting.default is None else text
 
 

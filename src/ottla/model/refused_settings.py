@@ -13,13 +13,21 @@ _NO_SASL = "SASL logins are not offered yet, and no listener uses them"
 _NO_ACLS = "access control is not offered yet; everyone who connects may do everything"
 _NO_QUOTAS = "quotas are not offered yet"
 _NO_SHARE_GROUPS = "share groups are not offered"
+_NO_TIERED_STORAGE = "tiered storage is not offered; all data stays on the brokers"
+_NO_PURGATORY = "what waits is dropped when it is over; there is no purgatory to purge"
+_ONE_OWNER = "one thread decides about all groups, and writes what it decided once in a turn"
+_ASSIGNED_AT_ONCE = "members are assigned anew by the heartbeat that finds a change"
+_ONE_REPLICA = "a partition has one replica here"
+_UNSTABLE = "what is not finished is not offered at all"
 _GONE = "Kafka 4 has removed it"
 
 IGNORED_PREFIXES = {
     "process.roles": _NO_KRAFT,
     "controller.quorum.": _NO_KRAFT,
     "controller.listener.names": _NO_KRAFT,
+    "controller.performance.": _NO_KRAFT,
     "metadata.": _NO_KRAFT,
+    "internal.metadata.": _NO_KRAFT,
     "early.start.listeners": _NO_KRAFT,
     "broker.heartbeat.": _NO_KRAFT,
     "broker.session.": _NO_KRAFT,
@@ -47,7 +55,25 @@ IGNORED_PREFIXES = {
     "group.share.": _NO_SHARE_GROUPS,
     "share.": _NO_SHARE_GROUPS,
     "group.streams.": "the streams group protocol is not offered",
-    "remote.log.": "tiered storage is not offered; all data stays on the brokers",
+    "group.consumer.assignment.interval.ms": _ASSIGNED_AT_ONCE,
+    "group.consumer.max.assignment.interval.ms": _ASSIGNED_AT_ONCE,
+    "group.consumer.min.assignment.interval.ms": _ASSIGNED_AT_ONCE,
+    "group.consumer.regex.refresh.interval.ms": "patterns are matched anew when topics change",
+    "group.coordinator.append.linger.ms": _ONE_OWNER,
+    "group.coordinator.background.threads": _ONE_OWNER,
+    "group.coordinator.cached.buffer.max.bytes": _ONE_OWNER,
+    "group.coordinator.threads": _ONE_OWNER,
+    "add.partitions.to.txn.retry.backoff.": "the broker that leads a partition coordinates its transactions",
+    "delete.records.purgatory.": _NO_PURGATORY,
+    "fetch.purgatory.": _NO_PURGATORY,
+    "producer.purgatory.": _NO_PURGATORY,
+    "num.replica.alter.log.dirs.threads": "partitions are not moved between log directories",
+    "unclean.leader.election.interval.ms": _ONE_REPLICA,
+    "socket.connection.setup.timeout.": "this broker connects to no other",
+    "server.max.startup.time.ms": "a start takes what it takes; whoever started the broker can end it",
+    "unstable.": _UNSTABLE,
+    "remote.": _NO_TIERED_STORAGE,
+    "follower.fetch.last.tiered.offset.enable": _NO_TIERED_STORAGE,
     "telemetry.": "client telemetry is not offered",
     "password.encoder.": _GONE,
     "inter.broker.protocol.version": _GONE,
@@ -67,6 +93,7 @@ REFUSED_PREFIXES = {
     "authorizer.": _NO_ACLS,
     "zookeeper.set.acl": _NO_ACLS,
     "config.providers": _NO_JVM,
+    "cordoned.log.dirs": "new partitions go to any directory of log.dirs; take one off that list instead",
     "create.topic.policy.": _NO_JVM,
     "alter.config.policy.": _NO_JVM,
 }

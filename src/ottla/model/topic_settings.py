@@ -24,7 +24,7 @@ from ottla.model.config_types import (
     at_least,
     between,
     one_of,
-    some_of,
+    some_or_none_of,
 )
 from ottla.model.limits import MIB
 
@@ -76,8 +76,9 @@ _define(
     LIST,
     ("delete",),
     "What happens to old data. 'delete' drops whole segments by age or size; 'compact' keeps the newest "
-    "record of each key for ever and refuses records without one; 'compact,delete' does both.",
-    some_of("compact", "delete"),
+    "record of each key for ever and refuses records without one; 'compact,delete' does both; empty keeps "
+    "everything.",
+    some_or_none_of("compact", "delete"),
     "log.cleanup.policy",
 )
 _define(

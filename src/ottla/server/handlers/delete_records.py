@@ -60,6 +60,6 @@ def _trim(
     partition = services.partitions.named(topic, asked.partition_index)
     if partition is None:
         raise services.partitions.missing(topic, asked.partition_index)
-    if not partition.config.cleanup_delete:
+    if partition.config.cleanup_compact and not partition.config.cleanup_delete:
         raise Refused(ErrorCode.POLICY_VIOLATION, f"{topic} is compacted only; its records cannot be trimmed")
     return partition.delete_records(asked.offset)
