@@ -22,6 +22,7 @@ from ottla.client.producer import Producer
 from ottla.testing import BrokerProcess
 
 FAULTS = Path(__file__).parent / "faults"
+_PATIENCE_SECONDS = 250  # a loaded machine starts Spark slowly
 STEPS_OF_TASKS = ("claiming", "claimed", "writing", "written")
 STEPS_OF_DRIVERS = ("deciding", "decided", "ended_first", "ended_all", "noted")
 
@@ -43,7 +44,6 @@ class CopyJob:
             "PYTHONPATH": os.pathsep.join(paths),
             "OTTLA_FAULTS": str(self.faults),
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYSPARK_PYTHON": sys.executable,
         }
         with (self._place / "job.log").open("ab") as output:
             self._process = subprocess.Popen(
@@ -59,19 +59,31 @@ class CopyJob:
         draft.write_text(deed)
         draft.rename(self.faults / step)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it has copied everything and ended."""
+        return self._process is not None and self._process.poll() == 0
+
     def wait_for(self, step: str) -> None:
+        assert self.reached(step), self.output()
+
+    def reached(self, step: str) -> bool:
+        """Once the job is there; false when it has ended before."""
         hit = (self.faults / step).with_suffix(".hit")
-        deadline = time.monotonic() + 100
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         while not hit.exists():
             assert self._process is not None
-            assert self._process.poll() is None, self.output()
+            if self._process.poll() is not None:
+                assert self._process.returncode == 0, self.output()
+                return False
             assert time.monotonic() < deadline, self.output()
             time.sleep(0.02)
         hit.unlink()
+        return True
 
     def finish(self) -> None:
         assert self._process is not None
-        assert self._process.wait(100) == 0, self.output()
+        assert self._process.wait(_PATIENCE_SECONDS) == 0, self.output()
 
     def kill(self) -> None:
         """All of its processes at once, as if the machine had gone."""
@@ -128,9 +140,9 @@ def job(broker: BrokerProcess, admin: Admin, tmp_path: Path) -> Iterator[tuple[C
     running.kill()
 
 
-def _fill(broker: BrokerProcess, topic: str, count: int) -> None:
+def _fill(broker: BrokerProcess, topic: str, numbers: range) -> None:
     with Producer(broker.bootstrap) as producer:
-        for number in range(count):
+        for number in numbers:
             producer.send(topic, b"%d" % number, key=b"%d" % number)
 
 
@@ -148,7 +160,7 @@ def test_killed_drivers_workers_and_brokers_leave_each_record_once(
     broker: BrokerProcess, job: tuple[CopyJob, str, str]
 ) -> None:
     copy, source, sink = job
-    _fill(broker, source, 900)
+    _fill(broker, source, range(900))
     copy.arm("written", "die")  # a task's worker: Spark tries the task again
     copy.start()
     copy.wait_for("written")
@@ -165,36 +177,58 @@ def test_killed_drivers_workers_and_brokers_leave_each_record_once(
     _check_exactly_once(broker, sink, 900)
 
 
+class Kills:
+    """A job that gets something to do before each kill, so that it is there to be killed."""
+
+    _MORE = 400  # records, of which a batch takes 100
+
+    def __init__(self, broker: BrokerProcess, copy: CopyJob, source: str, seed: int) -> None:
+        self.count = 0
+        self._broker = broker
+        self._copy = copy
+        self._source = source
+        self._chance = random.Random(seed)
+
+    def once(self) -> None:
+        chance, copy = self._chance, self._copy
+        kind = chance.choice(("worker", "driver", "driver", "driver at once", "broker"))
+        step = chance.choice(STEPS_OF_TASKS + STEPS_OF_DRIVERS)
+        if kind in ("worker", "driver"):
+            copy.arm(step, "die" if kind == "worker" else "hang")
+        _fill(self._broker, self._source, range(self.count, self.count + self._MORE))
+        self.count += self._MORE
+        if self.count == self._MORE or copy.is_done:
+            copy.start()
+        if kind in ("worker", "driver"):
+            self._reach(step)
+        else:
+            time.sleep(chance.uniform(0, 5 if kind == "broker" else 15))
+        if kind == "broker":
+            self._broker.kill()
+            time.sleep(chance.uniform(0, 2))
+            self._broker.start()
+        elif kind != "worker":
+            copy.kill()
+            copy.start()
+
+    def _reach(self, step: str) -> None:
+        """The job may have ended between the last look at it and the new records."""
+        while not self._copy.reached(step):
+            if self._copy.is_done:
+                self._copy.start()
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(8))
 def test_dozens_of_random_kills_leave_each_record_once(
     broker: BrokerProcess, job: tuple[CopyJob, str, str], seed: int
 ) -> None:
     copy, source, sink = job
-    chance = random.Random(seed)
-    _fill(broker, source, 6000)
-    copy.start()
-    for _ in range(12):
-        match chance.choice(("worker", "driver", "driver", "driver at once", "broker")):
-            case "worker":
-                step = chance.choice(STEPS_OF_TASKS + STEPS_OF_DRIVERS)
-                copy.arm(step, "die")
-                copy.wait_for(step)
-            case "driver":
-                step = chance.choice(STEPS_OF_TASKS + STEPS_OF_DRIVERS)
-                copy.arm(step, "hang")
-                copy.wait_for(step)
-                copy.kill()
-                copy.start()
-            case "driver at once":
-                time.sleep(chance.uniform(0, 15))
-                copy.kill()
-                copy.start()
-            case "broker":
-                time.sleep(chance.uniform(0, 5))
-                broker.kill()
-                time.sleep(chance.uniform(0, 2))
-                broker.start()
+    kills = Kills(broker, copy, source, seed)
+    for _ in range(6):
+        kills.once()
     copy.finish()
-    _check_exactly_once(broker, sink, 6000)
+    copy.start()  # what came when the last one had looked is copied now
+    copy.finish()
+    _check_exactly_once(broker, sink, kills.count)

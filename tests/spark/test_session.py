@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +42,18 @@ def test_a_java_that_is_new_enough_is_left_alone(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     session.use_some_java()
     assert session.os.environ["JAVA_HOME"] == str(tmp_path)
+
+
+def test_workers_find_compiled_packages_before_sparks_zip(tmp_path: Path) -> None:
+    python = session.wrapped_python(Path(sys.executable), tmp_path)
+    ours, zipped = tmp_path / "a b", "/spark/python/lib/pyspark.zip:/spark/python/lib/py4j-0.10-src.zip"
+    environment = {**os.environ, "PYTHONPATH": f"{zipped}:{ours}:/spark/jars/spark-core.jar:/*"}
+    command = [python, "-c", "import sys; print(sys.path[1:3], sys.argv[1:])", "c d", "*"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    assert told.strip() == f"{[str(ours), '/*']} ['c d', '*']"
+
+
+def test_a_python_that_somebody_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    session.use_this_python()
+    assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/python3"

@@ -9,6 +9,9 @@ newer claim when it tries again. So a claim and a decision are in one order for 
   transaction;
 - a driver decides only while the claim is its own run's. A driver that wakes up late finds another's.
 
+A write that cannot come again has one run and needs no claim. Its last step is to be forgotten, whether it
+was committed or given up: a task of it that comes later still finds that.
+
 That all transactions of a batch are ended is noted beside it, without a transaction: once true, it stays
 true.
 """
@@ -22,7 +25,7 @@ import random
 import time
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ottla.client.admin import Admin
 from ottla.client.admin_values import OpenTransaction
@@ -40,6 +43,7 @@ from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 from ottla.spark.connections import consumer_of
 from ottla.spark.errors import JobError, Superseded
+from ottla.spark.transactional_ids import decision_id
 
 TOPIC = "__ottla_spark_batches"
 _PARTITIONS = 8  # queries that decide at the same moment wait for each other within one
@@ -50,6 +54,7 @@ _PAST_RUNS_MAX = 16
 _DECISION_TIMEOUT_MS = 30_000  # a driver that dies while it decides holds up others so long
 _STABLE_SECONDS_MAX = 90.0
 _CLAIMS_MAX = 20
+_FORGOTTEN_MAX = 10_000  # a task that is later than so many writes is not recognised
 _WAITING_SECONDS = 1.0
 _LOOKING_SECONDS = 0.03
 
@@ -64,6 +69,7 @@ class State:
     past: tuple[str, ...] = ()  # runs that it has taken over from, the last ones
     batch: int = -1  # the last that was decided
     transactions: tuple[OpenTransaction, ...] = ()  # of that batch
+    comes_again: bool = True  # after a crash, in another run; else it is forgotten when it is over
 
 
 _scans: dict[tuple[str, int], _Scan] = {}
@@ -72,9 +78,10 @@ _scans: dict[tuple[str, int], _Scan] = {}
 
 @dataclass
 class _Scan:
-    next_offset: int
-    states: dict[str, State]
-    ended: dict[str, int]
+    next_offset: int = 0
+    states: dict[str, State] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
+    forgotten: dict[str, None] = field(default_factory=dict)  # in their order
 
 
 class Ledger:
@@ -92,6 +99,13 @@ class Ledger:
     def ended(self, query: str) -> int:
         """The last batch of which every transaction is known to be ended; -1: none."""
         return self._read(self._partition(query)).ended.get(query, -1)
+
+    def is_ended(self, query: str, batch: int) -> bool:
+        """Whether every transaction of the batch, if it was decided, is known to be ended."""
+        return self.ended(query) >= batch or self.is_forgotten(query)
+
+    def is_forgotten(self, query: str) -> bool:
+        return query in self._read(self._partition(query)).forgotten
 
     def unfinished(self) -> list[tuple[str, State]]:
         """Queries whose last decided batch is not known to be ended."""
@@ -151,11 +165,21 @@ class Ledger:
             raise _superseded(query, run)
         return None
 
-    def decide(self, query: str, run: str, batch: int, transactions: tuple[OpenTransaction, ...]) -> State:
+    def decide(
+        self,
+        query: str,
+        run: str,
+        batch: int,
+        transactions: tuple[OpenTransaction, ...],
+        *,
+        comes_again: bool = True,
+    ) -> State:
         """The decision for the batch: this one, or the one that was made before."""
         try:
             with self._fencing_producer(query) as producer:
                 state = self.state(query)
+                if state is None and not comes_again:
+                    state = State(run, comes_again=False)
                 if state is None or state.run != run:
                     raise _superseded(query, run)
                 if state.batch >= batch:
@@ -175,7 +199,7 @@ class Ledger:
             producer.send(TOPIC, value, key, partition=self._partition(query)).result()
 
     def forget(self, query: str) -> None:
-        """Of a query that will not come again, once its batch is ended."""
+        """Of a query that will not come again, once its batch is ended or given up."""
         with Producer(self._bootstrap, **self._settings) as producer:
             for kind in (_STATE, _ENDED):
                 producer.send(TOPIC, None, _key(kind, query), partition=self._partition(query))
@@ -185,7 +209,7 @@ class Ledger:
     def _fencing_producer(self, query: str) -> Producer:
         producer = Producer(
             self._bootstrap,
-            transactional_id=f"ottla-spark-{query}",
+            transactional_id=decision_id(query),
             transaction_timeout_ms=_DECISION_TIMEOUT_MS,
             **self._settings,
         )
@@ -222,7 +246,7 @@ class Ledger:
         end_offset = self._stable_end(target)
         scan = _scans.get((self._bootstrap, partition))
         if scan is None or scan.next_offset > end_offset:
-            scan = _scans[self._bootstrap, partition] = _Scan(0, {}, {})
+            scan = _scans[self._bootstrap, partition] = _Scan()
         if scan.next_offset < end_offset:
             consumer = consumer_of(
                 self._bootstrap,
@@ -256,8 +280,13 @@ class Ledger:
 
 def _take(scan: _Scan, key: str, value: bytes | None) -> None:
     kind, _, query = key.partition(":")
-    if value is None:
-        (scan.states if kind == _STATE else scan.ended).pop(query, None)
+    if value is None and kind == _STATE:
+        scan.states.pop(query, None)
+        scan.forgotten[query] = None
+        if len(scan.forgotten) > _FORGOTTEN_MAX:
+            del scan.forgotten[next(iter(scan.forgotten))]
+    elif value is None:
+        scan.ended.pop(query, None)
     elif kind == _STATE:
         scan.states[query] = _decoded(value)
     elif kind == _ENDED:
@@ -275,6 +304,7 @@ def _encoded(state: State) -> dict[str, object]:
         "run": state.run,
         "past": state.past,
         "batch": state.batch,
+        "comes_again": state.comes_again,
         "transactions": [
             [each.transactional_id, each.producer_id, each.producer_epoch] for each in state.transactions
         ],
@@ -284,7 +314,9 @@ def _encoded(state: State) -> dict[str, object]:
 def _decoded(value: bytes) -> State:
     written = json.loads(value)
     transactions = tuple(OpenTransaction(*each) for each in written["transactions"])
-    return State(written["run"], tuple(written["past"]), written["batch"], transactions)
+    return State(
+        written["run"], tuple(written["past"]), written["batch"], transactions, written["comes_again"]
+    )
 
 
 def _is_lost_race(error: ClientError) -> bool:

@@ -1,16 +1,15 @@
 """Topics as a Spark sink: exactly once through transactions, or at least once without them.
 
-Each task attempt writes under a transactional id of its own and leaves its transaction open; nothing is
-visible then. The driver makes one durable decision for the batch (`ledger`) and ends all of its transactions
-in one burst. A batch that comes again after a crash is recognised by the decision: its tasks write nothing,
-and the driver ends what is still open. Transactional ids are reused from batch to batch, and a batch is
-ended before the next one opens any: so no id is ever initialised whose transaction was decided and not
-ended.
+Each task attempt writes under a transactional id of its own (`transactional_ids`) and leaves its transaction
+open; nothing is visible then. The driver makes one durable decision for the batch (`ledger`) and ends all of
+its transactions in one burst. A batch that comes again after a crash is recognised by the decision: its tasks
+write nothing, and the driver ends what is still open. Whoever aborts what dead attempts left open does it by
+producer id and epoch, and knows before that no later run had begun when it looked: nothing that is decided
+and not ended is ever aborted, however late anybody wakes up.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from collections import deque
@@ -24,14 +23,16 @@ from pyspark.sql.types import StructType
 
 from ottla.client.admin import Admin
 from ottla.client.admin_values import OpenTransaction
-from ottla.client.errors import BrokerUnreachable, ClientError
+from ottla.client.errors import BrokerUnreachable
 from ottla.client.producer import Producer
 from ottla.client.rows_delivery import RowsFuture
 from ottla.spark.connections import admin_of, common_settings
-from ottla.spark.errors import InvalidOption, JobError, LostTransaction, Superseded, Undecidable
-from ottla.spark.ledger import Ledger, State
+from ottla.spark.endings import abort, check_open, drop_leftovers, finish, finish_others
+from ottla.spark.errors import InvalidOption, JobError, Superseded
+from ottla.spark.ledger import Ledger
 from ottla.spark.options import WriteOptions
 from ottla.spark.rows import RowShape
+from ottla.spark.transactional_ids import held_ids
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 _TRANSACTION_TIMEOUT_MS = 15 * 60_000  # the most that brokers allow unless told otherwise
 _SENDS_UNDER_WAY_MAX = 16
 _CONNECTING_SECONDS_MAX = 20.0
-_ENDING_SECONDS_MAX = 300.0  # a broker may restart meanwhile
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -61,6 +59,7 @@ class Batch:
     query: str  # outlives restarts
     run: str  # does not
     number: int
+    comes_again: bool = True  # after a crash, in another run
 
 
 class _Sink:
@@ -78,8 +77,13 @@ class _Sink:
         if not self._options.exactly_once:
             self._deliver(rows)
             return Written(batch.query, batch.run, None, skipped=False)
+        held_ids()  # before the ledger is asked
         admin = self._admin()
         ledger = self._ledger(admin)
+        if not batch.comes_again:
+            return Written(
+                batch.query, batch.run, self._write_once(rows, batch, admin, ledger), skipped=False
+            )
         state = ledger.claim(batch.query, batch.run, waits=_task().partitionId() > 0)
         decided_before = state.batch >= batch.number
         if not decided_before and state.batch > ledger.ended(batch.query):
@@ -91,7 +95,20 @@ class _Sink:
             for _ in rows:
                 pass
             return Written(batch.query, batch.run, None, skipped=True)
-        return Written(batch.query, batch.run, self._write_openly(rows, batch.query), skipped=False)
+        return Written(batch.query, batch.run, self._write_openly(rows, batch), skipped=False)
+
+    def _write_once(
+        self, rows: Iterator[RecordBatch], batch: Batch, admin: Admin, ledger: Ledger
+    ) -> OpenTransaction | None:
+        """For a write that is forgotten when it is over: a late task of it must leave nothing open."""
+        opened = None
+        if not ledger.is_forgotten(batch.query):
+            opened = self._write_openly(rows, batch)
+        if ledger.is_forgotten(batch.query):
+            if opened is not None:
+                admin.end_transaction(opened, commit=False)
+            raise Superseded("this write was ended or given up before the task came to write")
+        return opened
 
     def _deliver(self, rows: Iterator[RecordBatch]) -> None:
         """Without a transaction: every row is acknowledged, or this raises."""
@@ -104,15 +121,14 @@ class _Sink:
             for sent in under_way:
                 sent.result()
 
-    def _write_openly(self, rows: Iterator[RecordBatch], query: str) -> OpenTransaction | None:
+    def _write_openly(self, rows: Iterator[RecordBatch], batch: Batch) -> OpenTransaction | None:
         """Everything delivered, in a transaction that is left open; closing the producer aborts it."""
         first = next((each for each in rows if each.num_rows), None)
         if first is None:
             return None
         settings = {"transaction.timeout.ms": str(_TRANSACTION_TIMEOUT_MS), **self._options.client}
-        with Producer(
-            self._options.bootstrap, transactional_id=_transactional_id(query), **settings
-        ) as producer:
+        transactional_id = held_ids().take(batch.query, batch.run, batch.number)
+        with Producer(self._options.bootstrap, transactional_id=transactional_id, **settings) as producer:
             producer.init_transactions()
             producer.begin_transaction()
             self._shape.send(producer, first)
@@ -122,45 +138,38 @@ class _Sink:
 
     # -- in the driver -------------------------------------------------------------------------------------
 
-    def _commit(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
-        done = [each for each in messages if isinstance(each, Written)]
-        if not done or not self._options.exactly_once:
-            return
-        query, run = done[0].query, done[0].run
+    def _commit(self, done: Sequence[Written], batch: Batch) -> None:
         opened = tuple(each.transaction for each in done if each.transaction is not None)
         admin = self._admin()
         ledger = self._ledger(admin)
         if any(each.skipped for each in done):
-            state = ledger.state(query)
-            if state is None or state.batch < batch or opened:
-                raise JobError(f"batch {batch} of query {query} was decided while it was written again")
+            state = ledger.state(batch.query)
+            if state is None or state.batch < batch.number or opened:
+                raise JobError(
+                    f"batch {batch.number} of query {batch.query} was decided while it was written again"
+                )
         elif not opened:
             return
         else:
-            _check_open(admin, opened, batch)
-            state = ledger.decide(query, run, batch, opened)
+            check_open(admin, opened, batch.number)
+            state = ledger.decide(batch.query, batch.run, batch.number, opened, comes_again=batch.comes_again)
             if state.transactions != opened:
-                raise Superseded(f"batch {batch} of query {query} was decided by another run")
-        if state.batch == batch and ledger.ended(query) < batch:
-            end_decided(admin, query, state)
-            ledger.note_ended(query, batch)
-        _drop_leftovers(admin, query)
+                raise Superseded(f"batch {batch.number} of query {batch.query} was decided by another run")
+        if state.batch == batch.number and not ledger.is_ended(batch.query, batch.number):
+            finish(admin, ledger, batch.query, state)
+        drop_leftovers(admin, ledger, batch.query, batch.run, comes_again=batch.comes_again)
 
-    def _abort(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
+    def _abort(self, done: Sequence[Written], batch: Batch) -> None:
         """Spark also calls this when `commit` has failed: what is decided must stay as it is."""
-        done = [each for each in messages if isinstance(each, Written)]
-        if not done or not self._options.exactly_once:
-            return
-        opened = [each.transaction for each in done if each.transaction is not None]
         admin = self._admin()
-        query = done[0].query
-        state = self._ledger(admin).state(query)
-        if state is not None and state.batch >= batch:
+        ledger = self._ledger(admin)
+        state = ledger.state(batch.query)
+        if ledger.is_ended(batch.query, batch.number) or (state is not None and state.batch >= batch.number):
             return
-        for transaction, error in admin.end_transactions(opened, commit=False).items():
-            if error is not None:
-                log.warning("%s could not be aborted: %s", transaction.transactional_id, error)
-        _drop_leftovers(admin, query)
+        if not batch.comes_again:
+            ledger.forget(batch.query)  # first, so that a task that opens a transaction later finds it
+        abort(admin, [each.transaction for each in done if each.transaction is not None])
+        drop_leftovers(admin, ledger, batch.query, batch.run, comes_again=batch.comes_again)
 
     def _admin(self) -> Admin:
         """Waits for a broker that is restarting: a decided batch should not have to come again for it."""
@@ -185,10 +194,14 @@ class StreamSink(_Sink, DataSourceStreamArrowWriter):
         return self._write(iterator, Batch(query, run, number))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._commit(messages, batchId)
+        done = _written(messages)
+        if done and self._options.exactly_once:
+            self._commit(done, Batch(done[0].query, done[0].run, batchId))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._abort(messages, batchId)
+        done = _written(messages)
+        if done and self._options.exactly_once:
+            self._abort(done, Batch(done[0].query, done[0].run, batchId))
 
 
 class TopicSink(_Sink, DataSourceArrowWriter):
@@ -198,115 +211,31 @@ class TopicSink(_Sink, DataSourceArrowWriter):
         super().__init__(options, schema)
         if overwrite:
             raise InvalidOption("a topic cannot be overwritten: write with .mode('append')")
-        self._query = options.write_id or str(uuid.uuid4())
-        self._run = str(uuid.uuid4())
+        query = options.write_id or str(uuid.uuid4())
+        self._batch = Batch(query, str(uuid.uuid4()), 0, comes_again=options.write_id is not None)
 
     def write(self, iterator: Iterator[RecordBatch]) -> WriterCommitMessage:
-        return self._write(iterator, Batch(self._query, self._run, 0))
+        return self._write(iterator, self._batch)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._commit(messages, 0)
         if self._options.exactly_once:
+            self._commit(_written(messages), self._batch)
             admin = self._admin()
-            self._maybe_forget(admin)
             finish_others(admin, self._ledger(admin))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        self._abort(messages, 0)
         if self._options.exactly_once:
-            admin = self._admin()
-            self._maybe_forget(admin)
-
-    def _maybe_forget(self, admin: Admin) -> None:
-        """A write without an id does not come again: once it is ended or aborted, nobody asks for it."""
-        ledger = self._ledger(admin)
-        state = ledger.state(self._query)
-        if self._options.write_id is None and state is not None and state.batch <= ledger.ended(self._query):
-            ledger.forget(self._query)
+            self._abort(_written(messages), self._batch)
 
 
-# -- transactions --------------------------------------------------------------------------------------------
-
-
-def end_decided(admin: Admin, query: str, state: State) -> None:
-    """Commits every transaction of a decided batch, and waits for a broker that is away."""
-    left: Iterable[OpenTransaction] = state.transactions
-    deadline = time.monotonic() + _ENDING_SECONDS_MAX
-    while True:
-        problems = _try_to_end(admin, left)
-        lost = [each for each, problem in problems.items() if not problem.retriable]
-        if lost:
-            raise LostTransaction(
-                f"batch {state.batch} of query {query} was decided, but {len(lost)} of its "
-                f"{len(state.transactions)} transactions cannot be committed any more, the first of them "
-                f"{lost[0].transactional_id}: {problems[lost[0]]}. Their records are lost, the others are in "
-                "the topic. Start again with a new checkpoint location from the offsets of that batch"
-            )
-        if not problems:
-            return
-        left = list(problems)
-        if time.monotonic() > deadline:
-            raise JobError(
-                f"batch {state.batch} of query {query} is decided, but {left[0].transactional_id} is not "
-                f"committed yet: {problems[left[0]]}. Start the query again within the transaction timeout "
-                "to finish it"
-            )
-        time.sleep(0.2)
-
-
-def _try_to_end(admin: Admin, transactions: Iterable[OpenTransaction]) -> dict[OpenTransaction, ClientError]:
-    """What could not be committed, and why."""
-    try:
-        answers = admin.end_transactions(transactions, commit=True)
-    except ClientError as error:
-        return dict.fromkeys(transactions, error)
-    return {each: problem for each, problem in answers.items() if problem is not None}
-
-
-def finish_others(admin: Admin, ledger: Ledger) -> None:
-    """Batch writes whose driver died between its decision and the last end: nobody else would finish them."""
-    for query, state in ledger.unfinished():
-        try:
-            end_decided(admin, query, state)
-            ledger.note_ended(query, state.batch)
-        except (JobError, ClientError) as error:
-            log.warning("a decided write of somebody else cannot be finished: %s", error)
-
-
-def _check_open(admin: Admin, opened: Iterable[OpenTransaction], batch: int) -> None:
-    """Before a decision: if one has timed out meanwhile the batch comes again, and nothing is lost."""
-    for each in opened:
-        found = admin.transaction(each.transactional_id)
-        is_open = found.state == "Ongoing"
-        if not is_open or (found.producer_id, found.producer_epoch) != (
-            each.producer_id,
-            each.producer_epoch,
-        ):
-            raise Undecidable(
-                f"transaction {each.transactional_id} of batch {batch} is {found.state}, and no longer "
-                "its own: it took longer than kafka.transaction.timeout.ms, or another run has taken over"
-            )
-
-
-def _drop_leftovers(admin: Admin, query: str) -> None:
-    """Transactions of attempts that died hold back readers until they time out."""
-    for each in admin.transactions(["Ongoing"]):
-        if each.id.startswith(f"ottla-spark-{query}-"):
-            try:
-                admin.fence_producer(each.id)
-            except ClientError as error:
-                log.warning("%s was left open and could not be aborted: %s", each.id, error)
+def _written(messages: Iterable[WriterCommitMessage | None]) -> list[Written]:
+    return [each for each in messages if isinstance(each, Written)]
 
 
 def _task() -> TaskContext:
     context = TaskContext.get()
     assert context is not None
     return context
-
-
-def _transactional_id(query: str) -> str:
-    context = _task()
-    return f"ottla-spark-{query}-{context.partitionId()}-{context.attemptNumber()}"
 
 
 def _streaming_batch() -> tuple[str, str, int]:
