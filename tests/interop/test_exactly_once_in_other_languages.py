@@ -7,6 +7,7 @@ transaction.
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from compat.broker import CreateTopic
 from compat.isolation import read
 from interop.builds import go_driver, java_command
 from scenarios.exactly_once_chain import run_chain
+from scenarios.exactly_once_pair import run_pair
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -39,6 +41,18 @@ def test_each_input_is_in_the_output_exactly_once_at_length(
     workers: dict[str, list[str]], client: str, seed: int
 ) -> None:
     run_chain(workers[client], seed, rounds=30)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("client", "protocols"),
+    [("java", ("classic", "consumer")), ("franz-go", ("classic", "classic"))],
+    ids=["java", "franz-go"],
+)
+def test_two_live_workers_give_partitions_to_each_other_and_nothing_is_lost_or_doubled(
+    workers: dict[str, list[str]], client: str, protocols: tuple[str, str], tmp_path: Path
+) -> None:
+    run_pair(workers[client], protocols, seed=0, rounds=8, home=tmp_path)
 
 
 def told(command: list[str]) -> dict[str, str]:

@@ -12,11 +12,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from compat.waiting import eventually
 from ottla.testing import BrokerProcess
 from scenarios.exactly_once_chain import (
     INPUT,
     OUTPUT,
     PARTITIONS,
+    PATIENCE_S,
     check_outputs,
     create_topics,
     read_until,
@@ -59,6 +61,19 @@ class Worker:
         return self._output.read_bytes().count(b"committed")
 
 
+def begin(bootstrap: str, workers: Sequence[Worker]) -> int:
+    """Until both of them have something to do; gives how many inputs that took."""
+    count = 0
+
+    def is_shared() -> bool:
+        nonlocal count
+        count = write(bootstrap, count, 10)
+        return all(worker.commits for worker in workers)
+
+    assert eventually(is_shared, PATIENCE_S)
+    return count
+
+
 def run_pair(command: Sequence[str], protocols: tuple[str, str], seed: int, rounds: int, home: Path) -> None:
     rng = random.Random(seed)
     with BrokerProcess(settings=SETTINGS) as broker:
@@ -68,7 +83,7 @@ def run_pair(command: Sequence[str], protocols: tuple[str, str], seed: int, roun
             for name, protocol in zip(("one", "two"), protocols, strict=True)
         ]
         try:
-            count = 0
+            count = begin(broker.bootstrap, workers)
             for _ in range(rounds):
                 count = write(broker.bootstrap, count, 300)
                 time.sleep(rng.uniform(0, 2.5))
@@ -87,4 +102,3 @@ def run_pair(command: Sequence[str], protocols: tuple[str, str], seed: int, roun
             for worker in workers:
                 worker.kill()
         check_outputs(outputs, count)
-        assert all(worker.commits for worker in workers), "one of them had nothing to do"

@@ -25,31 +25,39 @@ def test_each_input_is_in_the_output_exactly_once(client: str, rounds: int) -> N
     run_chain(worker(client), seed=0, rounds=rounds)
 
 
+CLASSIC, CONSUMER, MIXED = ("classic", "classic"), ("consumer", "consumer"), ("classic", "consumer")
+PAIRS = [
+    ("confluent", MIXED),
+    ("confluent", CLASSIC),
+    ("confluent", CONSUMER),
+    ("kafka_python", CLASSIC),
+    ("aiokafka", CLASSIC),
+]
+
+
+def named(value: object) -> str:
+    return "-".join(value) if isinstance(value, tuple) else str(value)
+
+
 @pytest.mark.parametrize(
-    "protocols",
-    [
-        ("classic", "consumer"),
-        pytest.param(("classic", "classic"), marks=pytest.mark.slow),
-        pytest.param(("consumer", "consumer"), marks=pytest.mark.slow),
-    ],
-    ids="-".join,
+    ("client", "protocols"),
+    [PAIRS[0], *(pytest.param(*each, marks=pytest.mark.slow) for each in PAIRS[1:])],
+    ids=named,
 )
 @pytest.mark.timeout(300)
 def test_two_live_workers_give_partitions_to_each_other_and_nothing_is_lost_or_doubled(
-    protocols: tuple[str, str], tmp_path: Path
+    client: str, protocols: tuple[str, str], tmp_path: Path
 ) -> None:
     """With one of each protocol the group changes its own with every death."""
-    run_pair(worker("pair_with_confluent"), protocols, seed=0, rounds=4, home=tmp_path)
+    run_pair(worker(f"pair_with_{client}"), protocols, seed=0, rounds=4, home=tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "protocols", [("classic", "consumer"), ("classic", "classic"), ("consumer", "consumer")], ids="-".join
-)
+@pytest.mark.parametrize(("client", "protocols"), PAIRS, ids=named)
 @pytest.mark.parametrize("seed", range(100, 103))
 @pytest.mark.timeout(1800)
-def test_and_through_many_deaths(protocols: tuple[str, str], seed: int, tmp_path: Path) -> None:
-    run_pair(worker("pair_with_confluent"), protocols, seed, rounds=30, home=tmp_path)
+def test_and_through_many_deaths(client: str, protocols: tuple[str, str], seed: int, tmp_path: Path) -> None:
+    run_pair(worker(f"pair_with_{client}"), protocols, seed, rounds=30, home=tmp_path)
 
 
 @pytest.mark.slow

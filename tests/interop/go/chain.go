@@ -14,25 +14,33 @@ import (
 
 const recordsPerTransaction = 20
 
-// The worker of exactly_once_chain.py with franz-go: BOOTSTRAP INPUT OUTPUT PARTITIONS.
+// The worker of exactly_once_chain.py with franz-go: BOOTSTRAP INPUT OUTPUT PARTITIONS. With NAME PROTOCOL behind
+// them, one of the two of exactly_once_pair.py, a dynamic member whose partitions go to the other when it dies.
 func chain(arguments []string) error {
 	bootstrap, source, target := arguments[0], arguments[1], arguments[2]
 	partitions, err := strconv.Atoi(arguments[3])
 	if err != nil {
 		return err
 	}
+	identity := []kgo.Opt{kgo.InstanceID("worker"), kgo.TransactionalID("chain")}
+	if len(arguments) > 4 {
+		identity = []kgo.Opt{
+			kgo.SessionTimeout(3 * time.Second),
+			kgo.HeartbeatInterval(500 * time.Millisecond),
+			kgo.TransactionalID("chain-" + arguments[4]),
+			kgo.TransactionTimeout(10 * time.Second),
+		}
+	}
 	for { // a session that failed for good is replaced, as an application would
-		session, err := kgo.NewGroupTransactSession(
+		session, err := kgo.NewGroupTransactSession(append([]kgo.Opt{
 			kgo.SeedBrokers(bootstrap),
 			kgo.ConsumerGroup("chain"),
-			kgo.InstanceID("worker"),
 			kgo.ConsumeTopics(source),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 			kgo.RequireStableFetchOffsets(),
-			kgo.TransactionalID("chain"),
 			kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		)
+		}, identity...)...)
 		if err != nil {
 			return err
 		}

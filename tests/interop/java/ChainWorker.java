@@ -14,14 +14,22 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** The worker of exactly_once_chain.py with the Java client: BOOTSTRAP INPUT OUTPUT PARTITIONS. */
+/**
+ * The worker of exactly_once_chain.py with the Java client: BOOTSTRAP INPUT OUTPUT PARTITIONS. With NAME PROTOCOL
+ * behind them, one of the two of exactly_once_pair.py.
+ */
 public final class ChainWorker {
     public static void main(String[] arguments) {
         int partitions = Integer.parseInt(arguments[3]);
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(consumerSettings(arguments[0]))) {
+        Properties ofConsumer = consumerSettings(arguments[0]);
+        Properties ofProducer = producerSettings(arguments[0]);
+        if (arguments.length > 4) {
+            beOneOfTwo(ofConsumer, ofProducer, arguments[4], arguments[5]);
+        }
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(ofConsumer)) {
             consumer.subscribe(List.of(arguments[1]));
             while (true) { // a producer that failed for good is replaced, as an application would
-                try (KafkaProducer<String, String> producer = new KafkaProducer<>(producerSettings(arguments[0]))) {
+                try (KafkaProducer<String, String> producer = new KafkaProducer<>(ofProducer)) {
                     run(consumer, producer, arguments[2], partitions);
                 } catch (KafkaException | IllegalStateException failure) {
                     System.err.println("begins anew: " + failure);
@@ -43,6 +51,18 @@ public final class ChainWorker {
         settings.put("key.deserializer", StringDeserializer.class.getName());
         settings.put("value.deserializer", StringDeserializer.class.getName());
         return settings;
+    }
+
+    /** A dynamic member: its partitions go to the other when it dies. */
+    private static void beOneOfTwo(Properties ofConsumer, Properties ofProducer, String name, String protocol) {
+        ofConsumer.remove("group.instance.id");
+        ofConsumer.put("group.protocol", protocol);
+        if (protocol.equals("classic")) {
+            ofConsumer.put("session.timeout.ms", "3000");
+            ofConsumer.put("heartbeat.interval.ms", "500");
+        }
+        ofProducer.put("transactional.id", "chain-" + name);
+        ofProducer.put("transaction.timeout.ms", "10000");
     }
 
     static Properties producerSettings(String bootstrap) {
