@@ -192,5 +192,5 @@ def test_settings_take_kafkas_names_in_both_spellings(bootstrap: str) -> None:
         Admin(bootstrap, request_timeout_m=1)
     with pytest.raises(InvalidSetting, match="1 or more"):
         Admin(bootstrap, request_timeout_ms=0)
-    with pytest.raises(InvalidSetting, match="plaintext"):
-        Admin(bootstrap, security_protocol="SSL")
+    with pytest.raises(InvalidSetting, match="SASL_SSL"):
+        Admin(bootstrap, security_protocol="TLS")

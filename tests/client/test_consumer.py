@@ -250,3 +250,17 @@ def test_read_without_a_stop_follows(bootstrap: str, new_topic: NewTopicName) ->
         producer.send(name, b"later").result(30)
         assert [record.value for record in reading.poll(30)] == [b"later"]
         assert not reading.is_over
+
+
+def test_without_a_commit_a_group_starts_so_long_ago(bootstrap: str, new_topic: NewTopicName) -> None:
+    topic, now_ms = new_topic(1), time.time_ns() // 1_000_000
+    with Producer(bootstrap) as producer:
+        for hours in (3, 2, 1, 0):
+            producer.send(topic, b"%d" % hours, timestamp_ms=now_ms - hours * 3_600_000)
+    settings: dict[str, object] = {"group.id": topic, "auto.offset.reset": "by_duration:PT2H30M"}
+    with Consumer(bootstrap, strategy=(), **settings) as consumer:
+        consumer.subscribe([topic])
+        found: list[bytes] = []
+        while len(found) < 3:
+            found += [record.value for record in consumer.poll(1)]
+    assert found == [b"2", b"1", b"0"]

@@ -7,7 +7,18 @@ import time
 import pytest
 
 from ottla.client.errors import InvalidOffsetSpec
-from ottla.client.offset_spec import AtTime, End, Exact, FromEnd, OffsetSpec, Start, parse_offset
+from ottla.client.offset_spec import (
+    Ago,
+    AtTime,
+    End,
+    Exact,
+    FromEnd,
+    OffsetSpec,
+    Start,
+    is_reset,
+    parse_offset,
+    parse_reset,
+)
 
 NOW_MS = 1_790_000_000_000
 HOUR_MS = 3_600_000
@@ -80,3 +91,26 @@ def test_times_without_a_zone_are_local(monkeypatch: pytest.MonkeyPatch) -> None
 def test_anything_else_is_refused_with_the_forms_there_are(text: str) -> None:
     with pytest.raises(InvalidOffsetSpec, match=r"no place in a partition; (expected|no offset)"):
         parse_offset(text, NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("text", "spec"),
+    [
+        ("earliest", Start()),
+        ("none", None),
+        ("by_duration:PT0S", Ago(0)),
+        ("by_duration:P1DT2H3M4.5S", Ago(26 * HOUR_MS + 3 * 60_000 + 4_500)),
+        ("by_duration:pt15m", Ago(15 * 60_000)),
+    ],
+)
+def test_what_auto_offset_reset_may_say(text: str, spec: OffsetSpec | None) -> None:
+    assert is_reset(text)
+    assert parse_reset(text) == spec
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "Earliest", "by_duration", "by_duration:", "by_duration:P", "by_duration:PT", "by_duration:-PT1S"],
+)
+def test_what_auto_offset_reset_may_not_say(text: str) -> None:
+    assert not is_reset(text)

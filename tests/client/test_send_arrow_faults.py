@@ -77,7 +77,7 @@ def test_a_refusal_is_told_by_the_future_and_the_callback(wired: WiredBroker, to
 
 
 def test_a_broker_that_takes_nothing_fills_the_buffer(wired: WiredBroker, topic: str) -> None:
-    with Producer(wired.bootstrap, max_block_ms=300, buffer_memory=30_000, **QUICK) as producer:
+    with Producer(wired.bootstrap, max_block_ms=2_000, buffer_memory=30_000, **QUICK) as producer:
         producer.send_arrow(numbers(1), topic).result(30)
         wired.wire.stall("Produce")
         with pytest.raises(BufferFull, match=r"[1-9]\d* of 20000 rows are under way"):

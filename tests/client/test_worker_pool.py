@@ -17,7 +17,7 @@ from compat.broker import unique_name
 from ottla.client import Consumer, Producer, TopicPartition, WorkerPool
 from ottla.client.errors import Misused
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.worker_pool import Progress
+from ottla.client.pool_shares import Progress
 
 QUICK = {
     "auto.offset.reset": "earliest",
@@ -140,7 +140,7 @@ def test_a_long_record_costs_neither_the_place_in_the_group_nor_memory(
 
     def handle(record: ConsumedRecord) -> None:
         nonlocal most
-        most = max(most, pool._queued)
+        most = max(most, pool._shares.queued)
         if record.offset == 0:
             time.sleep(2.5)  # longer than max.poll.interval.ms
         handled.append(record.offset)

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,19 +18,30 @@ _START_SECONDS_MAX = 180
 
 
 @contextmanager
-def apache_kafka(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Its host:port, for as long as it runs."""
-    port, raft_port = _free_port(), _free_port()
+def apache_kafka(
+    folder: Path,
+    settings: Mapping[str, str] | None = None,
+    secured: Mapping[str, int] | None = None,
+    users: Sequence[str] = (),
+) -> Iterator[str]:
+    """Its host:port, for as long as it runs.
+
+    `secured` has ports of more listeners by their protocols; `users` log in by SCRAM, as its format tool
+    takes them (SCRAM-SHA-256=[name=…,password=…]).
+    """
+    port, raft_port = free_port(), free_port()
+    more = "".join(f",{name}://localhost:{each}" for name, each in (secured or {}).items())
+    protocols = "".join(f",{name}:{name}" for name in secured or {})
     properties = folder / "server.properties"
     properties.write_text(
         f"""
 process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=127.0.0.1:{raft_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{raft_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{raft_port}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{raft_port}{more}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{raft_port}{more}
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT{protocols}
 log.dirs={folder / "data"}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
@@ -45,6 +56,7 @@ transaction.state.log.min.isr=1
             *java_command(),
             "kafka.tools.StorageTool",
             *("format", "--standalone", "--cluster-id", cluster_id, "--config", str(properties)),
+            *(word for user in users for word in ("--add-scram", user)),
         ],
         check=True,
         capture_output=True,
@@ -78,7 +90,7 @@ def _await(bootstrap: str, server: subprocess.Popen[bytes], output: Path) -> Non
         time.sleep(0.5)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

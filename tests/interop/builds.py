@@ -10,6 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -55,6 +56,22 @@ def spark_connector_jars() -> list[Path]:
     output = _OUTPUT / "spark"
     _build("spark", ["mvn", "java"], lambda: _copy_jars("spark", output))
     return sorted((output / "lib").glob("*.jar"))
+
+
+def registry_command(port: int) -> list[str]:
+    """What starts a schema registry; its interface for Confluent's clients is at /apis/ccompat/v7."""
+    output = _OUTPUT / "registry"
+    _build("registry", ["mvn", "java"], lambda: _unpack("registry", output))
+    (program,) = output.glob("*-runner.jar")
+    options = [f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1", "-Xmx400m"]
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *options, "-jar", str(program)]
+
+
+def confluent_avro_packages() -> Path:
+    """A folder with Confluent's client and its serializers, for a process of their own."""
+    output = _OUTPUT / "confluent_avro"
+    _build("confluent_avro", [], lambda: _install_packages("confluent_avro", output))
+    return output / "packages"
 
 
 def go_driver() -> Path:
@@ -120,6 +137,25 @@ def _copy_jars(folder: str, output: Path) -> None:
         ],
         output,
     )
+
+
+def _unpack(folder: str, output: Path) -> None:
+    """The archive that the folder's pom.xml names."""
+    _run(
+        [
+            "mvn",
+            *("--quiet", "--batch-mode", "--file", _SOURCES / folder / "pom.xml"),
+            f"-Dmaven.repo.local={_OUTPUT / 'maven'}",
+            "dependency:unpack",
+            f"-DoutputDirectory={output}",
+        ],
+        output,
+    )
+
+
+def _install_packages(folder: str, output: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _run([*pip, "--target", output / "packages", "-r", _SOURCES / folder / "requirements.txt"], output)
 
 
 def _build_java(folder: str, output: Path, lint: Sequence[str]) -> None:

@@ -77,7 +77,7 @@ def _random_fixed(rng: random.Random, name: str, wire: Fixed) -> Any:
         return rng.choice((bytes(16), rng.randbytes(16)))
     if name.endswith("error_code"):
         return rng.choice(KNOWN_ERROR_CODES)
-    if name == "retention_time_ms":  # kio reads a span of time, through floats
+    if name in ("retention_time_ms", "session_lifetime_ms"):  # kio reads a span of time, through floats
         return rng.randint(-1, TIMESTAMP_S_MAX)
     if name == "transaction_start_time_ms":  # kio knows no transaction without one
         return 1000 * rng.randint(0, TIMESTAMP_S_MAX)

@@ -38,7 +38,7 @@ from ottla.client.admin_values import (
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker, ClusterView, Topic
 from ottla.client.errors import BrokerError, ClientError, UnknownTopic
-from ottla.client.offset_spec import AtTime, End, Exact, FromEnd, OffsetSpec, Start, parse_offset
+from ottla.client.offset_spec import Ago, AtTime, End, Exact, FromEnd, OffsetSpec, Start, parse_offset
 from ottla.model.errors import ErrorCode
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
@@ -288,11 +288,20 @@ class AdminCalls:
         return await admin_groups.delete_groups(self._cluster, ids, self._deadline_ms())
 
     async def group_offsets(
-        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+        self,
+        group_id: str,
+        partitions: Iterable[TopicPartition] | None = None,
+        *,
+        require_stable: bool = False,
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed; partitions without a commit are left out."""
+        """What the group has committed; partitions without a commit are left out.
+
+        `require_stable` waits for transactions that are about to commit for it (KIP-447).
+        """
         wanted = None if partitions is None else tuple(partitions)
-        return await admin_groups.fetch_offsets(self._cluster, group_id, wanted, self._deadline_ms())
+        return await admin_groups.fetch_offsets(
+            self._cluster, group_id, wanted, self._deadline_ms(), require_stable=require_stable
+        )
 
     async def alter_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
@@ -413,7 +422,7 @@ def _timestamp(spec: OffsetSpec | int) -> int:
             return LATEST_TIMESTAMP
         case AtTime(timestamp_ms):
             return timestamp_ms
-        case Exact() | FromEnd():
+        case Exact() | FromEnd() | Ago():
             raise ValueError(f"{spec} is no question to a broker; resolve_offsets answers it")
         case _:
             return spec

@@ -15,7 +15,7 @@ from ottla.client.admin_values import FoundOffset, LogDir, ReplicaSize
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker, ClusterView
 from ottla.client.errors import BrokerError, UnknownPartition, broker_error, error_code
-from ottla.client.offset_spec import AtTime, End, Exact, FromEnd, OffsetSpec, Start
+from ottla.client.offset_spec import Ago, AtTime, End, Exact, FromEnd, OffsetSpec, Start
 from ottla.model.errors import ErrorCode
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
@@ -119,6 +119,8 @@ async def resolve(
     first = await ends(cluster, specs, EARLIEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
     end = await ends(cluster, specs, LATEST_TIMESTAMP, deadline_ms, read_committed=read_committed)
     times = {target: spec.timestamp_ms for target, spec in specs.items() if isinstance(spec, AtTime)}
+    now_ms = cluster.clock.wall_ms()
+    times |= {target: now_ms - spec.duration_ms for target, spec in specs.items() if isinstance(spec, Ago)}
     timed = await list_offsets(cluster, times, deadline_ms, read_committed=read_committed) if times else {}
     offsets = {}
     for target, spec in specs.items():
@@ -131,7 +133,7 @@ async def resolve(
                 pass
             case FromEnd(count):
                 offset = end[target] - count
-            case AtTime():
+            case AtTime() | Ago():
                 found = timed[target].offset
                 offset = end[target] if found is None else found
         offsets[target] = min(max(offset, first[target]), end[target])

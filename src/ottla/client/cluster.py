@@ -18,6 +18,7 @@ from ottla.client.errors import (
     BrokerUnreachable,
     ClientError,
     ConnectionFailed,
+    Disconnected,
     TimedOut,
 )
 from ottla.client.metadata import Metadata
@@ -57,6 +58,7 @@ class Cluster:
         self.last_problem: ClientError | None = None  # why the last metadata request failed; None: it did not
         self._request_timeout_ms = settings.integer("request.timeout.ms")
         self._turn = -1  # which address was asked last
+        self._refusals = 0  # addresses in a row that failed in a way that waiting does not mend
 
     def close(self) -> None:
         self.network.close()
@@ -110,11 +112,18 @@ class Cluster:
     def _take_metadata(self, result: Message | ClientError, _version: int) -> None:
         if isinstance(result, ClientError):
             self.last_problem = result
+            self._refusals = 0 if result.retriable else self._refusals + 1
             self.metadata.failed(self.now_ms())
             return
         assert isinstance(result, MetadataResponse)
         self.last_problem = None
+        self._refusals = 0
         self.metadata.take(result, self.now_ms())
+
+    @property
+    def hopeless(self) -> ClientError | None:
+        """Why no broker will ever answer: each refused the login, does not speak TLS, or is no broker."""
+        return self.last_problem if self._refusals >= len(self.bootstrap) else None
 
     def _explained(self, address: Address, error: BrokerUnreachable) -> BrokerUnreachable:
         """An address that only the cluster told us: somebody must change what it advertises."""
@@ -136,6 +145,8 @@ class Cluster:
     async def wait(self, condition: Callable[[], T | None], deadline_ms: int, what: str) -> T:
         """Drives metadata and network until `condition` gives something. Raises TimedOut."""
         while (found := condition()) is None:
+            if self.hopeless is not None:
+                raise self.hopeless
             now_ms = self.now_ms()
             if now_ms >= deadline_ms:
                 raise self.timed_out(what)
@@ -178,11 +189,16 @@ class Cluster:
         Brokers that have never answered are asked once each: the address is probably wrong, or nothing runs.
         """
         failures = 0
+        lost: Disconnected | None = None  # tells more than that the time was over at the last try
         while True:
             try:
                 return await action(deadline_ms)
             except (BrokerError, ConnectionFailed, TimedOut) as error:
                 failures += 1
+                if isinstance(error, Disconnected):
+                    lost = error
+                elif isinstance(error, TimedOut) and lost is not None and self.now_ms() >= deadline_ms:
+                    raise TimedOut(f"{error.text}; before, {lost.text}", lost.cure) from lost
                 if isinstance(error, BrokerUnreachable | TimedOut) and not self._has_contact():
                     if failures >= len(self.bootstrap):
                         raise

@@ -30,7 +30,7 @@ from ottla.client.errors import (
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
 from ottla.client.group import Group, MakePulse, RebalanceListener
-from ottla.client.offset_spec import End, OffsetSpec, Start
+from ottla.client.offset_spec import End, Start, parse_reset
 from ottla.client.server_group import ServerGroup
 from ottla.client.settings import CONSUMER_SETTINGS, bootstrap_of, load
 from ottla.model.config_types import TypedValues
@@ -55,8 +55,6 @@ _OF_THE_CLASSIC_PROTOCOL = frozenset(
     {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"}
 )
 
-_RESETS: dict[str, OffsetSpec | None] = {"earliest": Start(), "latest": End(), "none": None}
-
 Commitable = Mapping[TopicPartition, int | CommittedOffset]
 
 
@@ -79,7 +77,7 @@ class ConsumerCalls(ConsumerPlaces):
         self._decoding = Decoding(plugged, configs)
         auto_create = loaded.flag("allow.auto.create.topics")
         self._cluster = make_cluster(bootstrap, loaded, auto_create=auto_create)
-        self._reset = _RESETS[loaded.text("auto.offset.reset")]
+        self._reset = parse_reset(loaded.text("auto.offset.reset"))
         self._rules = _rules(loaded)
         self._fetcher = Fetcher(self._rules, self._cluster.backoff, self._reset)
         self._timeout_ms = loaded.integer("default.api.timeout.ms")

@@ -1,8 +1,8 @@
-"""What is said on one connection to a broker: versions first, then requests and answers. Without its socket.
+"""What is said on one connection to a broker: versions, a login, requests and answers. Without its socket.
 
-Requests wait until the broker has told which versions it speaks (ApiVersions); each then goes out in the
-highest version that both sides know. Answers come in the order of requests; each is matched by its
-correlation id, and another id means that the stream is lost.
+Requests wait until the broker has told which versions it speaks (ApiVersions) and has taken the login, if
+there is one (SASL, KIP-152); each then goes out in the highest version that both sides know. Answers come in
+the order of requests; each is matched by its correlation id, and another id means that the stream is lost.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from ottla.client.errors import ClientError, Unsupported
+from ottla.client.sasl import Exchange, Login, LoginFailed
 from ottla.model.errors import ErrorCode, Malformed
 from ottla.model.limits import MIB
 from ottla.model.spare_rooms import SpareRooms
-from ottla.protocol.apis import API_VERSIONS, Api
+from ottla.protocol.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api
 from ottla.protocol.fields import Message
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.headers import decode_response, encode_request
@@ -51,18 +52,21 @@ class Call:
 class Phase(Enum):
     CONNECTING = auto()
     NEGOTIATING = auto()
+    LOGGING_IN = auto()
     READY = auto()
     CLOSED = auto()
 
 
 class Conversation:
-    def __init__(self, client_id: str, answer_bytes_max: int) -> None:
+    def __init__(self, client_id: str, answer_bytes_max: int, login: Login | None = None) -> None:
         self.phase = Phase.CONNECTING
+        self._login = login
+        self._exchange: Exchange | None = None  # under way
         self.cutter = FrameCutter(answer_bytes_max, SpareRooms(_ANSWERS_KEPT, _ANSWER_KEPT_BYTES_MAX))
         self.broker: ApiVersionsResponse | None = None  # what the broker speaks
         self._client_id = client_id
         self._ranges: dict[int, tuple[int, int]] = {}
-        self._waiting: deque[Call] = deque()  # for the negotiation
+        self._waiting: deque[Call] = deque()  # for the negotiation and the login
         self._sent: deque[tuple[int, Call]] = deque()  # correlation id, call
         self._correlation_id = 0
         self._negotiated_version = API_VERSIONS.versions[1]
@@ -110,9 +114,71 @@ class Conversation:
         if error:
             raise Malformed(f"ApiVersions was answered with error {error}")
         self.broker, self._ranges = answer, ranges
+        return self._ready() if self._login is None else self._begin_login(self._login)
+
+    def _ready(self) -> list[memoryview]:
         self.phase = Phase.READY
         waiting, self._waiting = self._waiting, deque()
         return [chunk for call in waiting for chunk in self._begin(call)]
+
+    # -- the login -----------------------------------------------------------------------------------------
+
+    def _begin_login(self, login: Login) -> list[memoryview]:
+        from ottla.protocol.messages.sasl_handshake import SaslHandshakeRequest
+
+        if self.version_of(SASL_HANDSHAKE) is None or self.version_of(SASL_AUTHENTICATE) is None:
+            raise LoginFailed(
+                "the broker takes no login here", "set security.protocol to PLAINTEXT or SSL, without SASL"
+            )
+        self.phase = Phase.LOGGING_IN
+        return self._encode(SASL_HANDSHAKE, SASL_HANDSHAKE.versions[1], SaslHandshakeRequest(login.mechanism))
+
+    def log_in(self, frame: memoryview) -> list[memoryview]:
+        """Takes an answer of the login; what to send next. Raises LoginFailed, Malformed."""
+        assert self._login is not None
+        if self._exchange is None:
+            self._take_handshake(self._login, frame)
+            self._exchange = self._login.begin()
+            return self._say(next(self._exchange))
+        from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
+
+        version = self.version_of(SASL_AUTHENTICATE)
+        assert version is not None
+        _, answer = decode_response(SASL_AUTHENTICATE, version, frame)
+        assert isinstance(answer, SaslAuthenticateResponse)
+        if answer.error_code:
+            text = answer.error_message or f"the login failed with error {answer.error_code}"
+            raise LoginFailed(text, "check sasl.mechanism, the user and the password")
+        try:
+            return self._say(self._exchange.send(bytes(answer.auth_bytes)))
+        except StopIteration:
+            return self._ready()
+
+    def _take_handshake(self, login: Login, frame: memoryview) -> None:
+        from ottla.protocol.messages.sasl_handshake import SaslHandshakeResponse
+
+        _, answer = decode_response(SASL_HANDSHAKE, SASL_HANDSHAKE.versions[1], frame)
+        assert isinstance(answer, SaslHandshakeResponse)
+        if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+            offered = ", ".join(answer.mechanisms) or "none"
+            raise LoginFailed(
+                f"the broker does not take {login.mechanism}, but {offered}",
+                "set sasl.mechanism to one of these",
+            )
+        if answer.error_code:
+            raise LoginFailed(
+                f"the broker takes no login here (error {answer.error_code})",
+                "set security.protocol to PLAINTEXT or SSL, without SASL",
+            )
+
+    def _say(self, token: bytes) -> list[memoryview]:
+        from ottla.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+
+        version = self.version_of(SASL_AUTHENTICATE)
+        assert version is not None
+        return self._encode(SASL_AUTHENTICATE, version, SaslAuthenticateRequest(token))
+
+    # -- requests and answers ------------------------------------------------------------------------------
 
     def answer(self, frame: memoryview) -> tuple[Call, Message]:
         """The call that this frame answers. Raises Malformed, and then the call is still unanswered."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 import socket
 
 from ottla.client.addresses import Address
-from ottla.client.errors import BrokerUnreachable, ConnectionFailed, WrongServer
+from ottla.client.conversation import Phase
+from ottla.client.errors import BrokerUnreachable, ConnectionFailed, Disconnected, WrongServer
 
 _PROBE_SECONDS = 1.0
 
 _CURES = {
     "HTTP": "give the address of the broker's Kafka listener (often port 9092), not of its web port",
-    "TLS": "this client speaks plaintext: give the address of a plaintext listener",
+    "TLS": "set security.protocol=SSL or SASL_SSL, or give the address of a plaintext listener",
     "ZooKeeper": "clients speak to brokers, not to ZooKeeper: give a broker's address (often port 9092)",
     "unknown": "check host and port: what answers there does not speak Kafka's protocol",
 }
@@ -39,6 +40,34 @@ def wrong_server(address: Address, kind: str) -> WrongServer:
     return WrongServer(str(address), kind, f"{address} is {name}, not a Kafka broker", _CURES[kind])
 
 
+def broken(
+    address: Address,
+    phase: Phase,
+    error: OSError | None,
+    *,
+    is_met: bool,
+    is_encrypted: bool,
+    may_want_login: bool,
+) -> ConnectionFailed:
+    """Why a connection ended; without an error its server has closed it."""
+    if is_encrypted:
+        import ssl
+
+        from ottla.client import tls
+
+        if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+            return tls.failure(address, error)
+        if phase in (Phase.CONNECTING, Phase.NEGOTIATING) and not is_met:
+            return _hung_up_encrypted(address, in_handshake=phase is Phase.CONNECTING)
+    elif phase is Phase.NEGOTIATING and not is_met:
+        return hung_up(address)
+    reason = "closed the connection" if error is None else f"is lost ({error.strerror or error})"
+    cure = "the broker may be restarting"
+    if error is None and may_want_login:
+        cure += ", or want a login (security.protocol, sasl.mechanism)"
+    return Disconnected(str(address), f"{address} {reason}", cure)
+
+
 def hung_up(address: Address) -> ConnectionFailed:
     """Why a server may have closed the connection before its first answer. Takes a second or two at most."""
     kind = probe(address)
@@ -48,6 +77,20 @@ def hung_up(address: Address) -> ConnectionFailed:
         str(address),
         f"{address} takes connections but closes them without an answer",
         "the broker may be starting or stopping, or want TLS or a login; its log tells",
+    )
+
+
+def _hung_up_encrypted(address: Address, *, in_handshake: bool) -> BrokerUnreachable:
+    """Why a server may have closed a connection that was to be encrypted before its first answer."""
+    if in_handshake:
+        text, cure = "closes them in the TLS handshake", "it may not speak TLS (security.protocol)"
+    else:
+        text = "closes encrypted ones without an answer"
+        cure = "it may want to know who this client is (ssl.keystore.location)"
+    return BrokerUnreachable(
+        str(address),
+        f"{address} takes connections but {text}",
+        f"{cure}, or be starting or stopping; its log tells",
     )
 
 

@@ -84,13 +84,25 @@ class AdvertisedUnreachable(BrokerUnreachable):
 
 
 class WrongServer(ConnectionFailed):
-    """What answers there is not a Kafka broker's plaintext listener."""
+    """What answers there is not a Kafka broker, or not the listener that security.protocol says."""
 
     retriable = False
 
     def __init__(self, address: str, kind: str, text: str, cure: str) -> None:
         super().__init__(address, text, cure)
         self.kind = kind
+
+
+class TlsFailed(ConnectionFailed):
+    """No encrypted connection: one side does not trust the other, or does not speak TLS."""
+
+    retriable = False
+
+
+class AuthenticationFailed(ConnectionFailed):
+    """The broker refused the login."""
+
+    retriable = False
 
 
 class Disconnected(ConnectionFailed):

@@ -13,14 +13,29 @@ import selectors
 import socket
 from collections import deque
 from contextlib import suppress
+from typing import TYPE_CHECKING, cast
 
 from ottla.client.addresses import Address
 from ottla.client.conversation import Call, Conversation, Phase
-from ottla.client.errors import ClientError, Closed, ConnectionFailed, CorruptAnswer, Disconnected, TimedOut
+from ottla.client.errors import (
+    AuthenticationFailed,
+    ClientError,
+    Closed,
+    ConnectionFailed,
+    CorruptAnswer,
+    Disconnected,
+    TimedOut,
+)
+from ottla.client.sasl import LoginFailed, login_of
 from ottla.model.clock import Clock
 from ottla.model.config_types import TypedValues
 from ottla.model.errors import Malformed
 from ottla.model.limits import RECEIVE_BYTES
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ottla.client.tls import TlsSocket
 
 _READ = selectors.EVENT_READ
 _WRITE = selectors.EVENT_WRITE
@@ -44,6 +59,8 @@ class Connection:
         self.is_resolving = False  # its name is being looked up
         self.events = 0  # what the selector watches
         self.heard = False  # whether any byte came
+        self.tls: TlsSocket | None = None  # the socket, once it is to be encrypted
+        self.answers = 0  # that came to requests
         self.problem = "no such host"  # why the last candidate failed
 
 
@@ -57,6 +74,12 @@ class Network:
             socket.SO_SNDBUF: settings.integer("send.buffer.bytes"),
         }
         self._answer_bytes_max = answer_bytes_max
+        self._login = login_of(settings) if settings.text("security.protocol").startswith("SASL") else None
+        self._tls: ssl.SSLContext | None = None
+        if settings.text("security.protocol").endswith("SSL"):
+            from ottla.client import tls
+
+            self._tls = tls.context_of(settings)
         self._connections: dict[Route, Connection] = {}
         self._met: set[Address] = set()  # that have answered before
         self._selector = selectors.DefaultSelector()
@@ -165,7 +188,8 @@ class Network:
             what = "answer" if ready else "connection"
             text = f"{connection.address} gave no {what} in time"
             late = {id(call) for call in connection.conversation.expired(now_ms)}
-            if connection.conversation.phase is Phase.NEGOTIATING and not self.has_met(connection.address):
+            silent = connection.conversation.phase is Phase.NEGOTIATING and connection.tls is None
+            if silent and not self.has_met(connection.address):
                 error = self._kind_of(connection)
                 if error is not None:
                     self._fail(route, connection, error)
@@ -183,7 +207,7 @@ class Network:
 
     def _open(self, route: Route) -> Connection:
         setup_deadline_ms = self.clock.monotonic_ms() + self._setup_timeout_ms
-        conversation = Conversation(self._client_id, self._answer_bytes_max)
+        conversation = Conversation(self._client_id, self._answer_bytes_max, self._login)
         connection = Connection(route, conversation, setup_deadline_ms)
         self._connections[route] = connection
         self._resolve(route, connection)
@@ -227,6 +251,9 @@ class Network:
 
     def _finish_connecting(self, route: Route, connection: Connection) -> None:
         assert connection.socket is not None
+        if connection.tls is not None:
+            self._shake_hands(route, connection, connection.tls)
+            return
         problem = connection.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if problem:
             self._selector.unregister(connection.socket)
@@ -235,6 +262,33 @@ class Network:
             if not self._try_next(route, connection):
                 self._fail(route, connection, self._unreachable(connection))
             return
+        if self._tls is None:
+            self._begin_conversation(route, connection)
+            return
+        self._selector.unregister(connection.socket)
+        secured = self._tls.wrap_socket(
+            connection.socket, server_hostname=connection.address.host, do_handshake_on_connect=False
+        )
+        connection.socket = connection.tls = cast("TlsSocket", secured)
+        connection.events = _WRITE
+        self._selector.register(secured, _WRITE, (route, connection))
+        self._shake_hands(route, connection, connection.tls)
+
+    def _shake_hands(self, route: Route, connection: Connection, secured: TlsSocket) -> None:
+        import ssl
+
+        try:
+            secured.do_handshake()
+        except ssl.SSLWantReadError:
+            self._watch(route, connection, _READ)
+        except ssl.SSLWantWriteError:
+            self._watch(route, connection, _WRITE)
+        except OSError as error:
+            self._fail(route, connection, self._broken(connection, error))
+        else:
+            self._begin_conversation(route, connection)
+
+    def _begin_conversation(self, route: Route, connection: Connection) -> None:
         connection.output.extend(connection.conversation.connected())
         self._write(route, connection)
 
@@ -270,7 +324,10 @@ class Network:
         peer = connection.socket
         assert peer is not None
         try:
-            for _ in range(_RECEIVES_PER_TURN):
+            receives = 0
+            # What is decrypted already shows on no selector, so it is read to its end.
+            while receives < _RECEIVES_PER_TURN or (connection.tls is not None and connection.tls.pending()):
+                receives += 1
                 room = cutter.wanted()
                 if room is None:
                     data = peer.recv(RECEIVE_BYTES)
@@ -295,6 +352,11 @@ class Network:
             self._fail(route, connection, self._garbled(connection, error))
         except ConnectionFailed as error:
             self._fail(route, connection, error)
+        except LoginFailed as error:
+            failed = AuthenticationFailed(
+                str(connection.address), f"{connection.address}: {error.text}", error.cure
+            )
+            self._fail(route, connection, failed)
         except OSError as error:
             self._fail(route, connection, self._broken(connection, error))
 
@@ -305,8 +367,12 @@ class Network:
                 connection.output.extend(conversation.negotiate(frame))
                 self._met.add(connection.address)
                 self._write(route, connection)
+            elif conversation.phase is Phase.LOGGING_IN:
+                connection.output.extend(conversation.log_in(frame))
+                self._write(route, connection)
             elif conversation.phase is Phase.READY:
                 call, message = conversation.answer(frame)
+                connection.answers += 1
                 call.done(message, call.version)
 
     # -- endings -------------------------------------------------------------------------------------------
@@ -341,11 +407,14 @@ class Network:
     def _broken(self, connection: Connection, error: OSError | None) -> ConnectionFailed:
         from ottla.client import diagnosis
 
-        address = connection.address
-        if connection.conversation.phase is Phase.NEGOTIATING and not self.has_met(address):
-            return diagnosis.hung_up(address)
-        reason = "closed the connection" if error is None else f"is lost ({error.strerror or error})"
-        return Disconnected(str(address), f"{address} {reason}", "the broker may be restarting")
+        return diagnosis.broken(
+            connection.address,
+            connection.conversation.phase,
+            error,
+            is_met=self.has_met(connection.address),
+            is_encrypted=connection.tls is not None,
+            may_want_login=self._login is None and not connection.answers,
+        )
 
     def _fail(self, route: Route, connection: Connection, error: ClientError) -> None:
         self._forget(route, connection)

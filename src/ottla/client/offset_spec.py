@@ -45,7 +45,14 @@ class AtTime:
     timestamp_ms: int
 
 
-OffsetSpec = Start | End | Exact | FromEnd | AtTime
+@dataclass(frozen=True, slots=True)
+class Ago:
+    """Of the moment when it is looked up."""
+
+    duration_ms: int
+
+
+OffsetSpec = Start | End | Exact | FromEnd | AtTime | Ago
 
 _WORDS: dict[str, OffsetSpec] = {
     "start": Start(),
@@ -63,6 +70,12 @@ _CURE = (
     "expected start, end, an offset (100), a count before the end (-5), or a time (@-1h, @2026-11-01T10:00)"
 )
 _OFFSET_MAX = 2**63 - 1
+_DURATION = re.compile(
+    r"P(?=.)(?:([0-9]{1,6})D)?(?:T(?=.)(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9}(?:\.[0-9]{1,9})?)S)?)?\Z",
+    re.IGNORECASE,
+)
+_RESETS: dict[str, OffsetSpec | None] = {"earliest": Start(), "latest": End(), "none": None}
+_BY_DURATION = "by_duration:"
 
 
 def parse_offset(text: str | int | OffsetSpec, now_ms: int) -> OffsetSpec:
@@ -82,6 +95,24 @@ def parse_offset(text: str | int | OffsetSpec, now_ms: int) -> OffsetSpec:
             raise _refusal(text, "no offset is that large")
         return FromEnd(-number) if word.startswith("-") else Exact(number)
     raise _refusal(text, _CURE)
+
+
+def is_reset(text: object) -> bool:
+    """Whether auto.offset.reset may say so: earliest, latest, none, by_duration:P1DT2H (KIP-1106)."""
+    if not isinstance(text, str):
+        return False
+    if text.startswith(_BY_DURATION):
+        return _DURATION.match(text[len(_BY_DURATION) :]) is not None
+    return text in _RESETS
+
+
+def parse_reset(text: str) -> OffsetSpec | None:
+    if text in _RESETS:
+        return _RESETS[text]
+    found = _DURATION.match(text[len(_BY_DURATION) :])
+    assert found is not None, text
+    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return Ago(round(((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1_000))
 
 
 def _time_ms(text: str, now_ms: int) -> int:

@@ -18,28 +18,29 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.accumulator import Headers, OnDelivery
-from ottla.client.arrow_calls import ArrowCalls
 from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
-from ottla.client.cluster_view import Topic
 from ottla.client.delivery import SendFuture
-from ottla.client.errors import ClientError, Closed, Misused, TimedOut
+from ottla.client.errors import Closed, Misused
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer_core import ProducerCore, not_delivered
-from ottla.client.producing import ProducerLoop
-from ottla.client.transacting import TransactionCalls
+from ottla.client.producer_calls import ProducerCalls
+from ottla.client.producer_core import ProducerCore
+from ottla.client.rows_delivery import OnRowsDelivery, RowsFuture
 from ottla.model.config_types import TypedValues
+
+if TYPE_CHECKING:
+    import pyarrow
 
 log = logging.getLogger(__name__)
 
 _living: weakref.WeakSet[Producer] = weakref.WeakSet()
 
 
-class Producer(ArrowCalls):
+class Producer:
     def __init__(
         self,
         bootstrap: str | Sequence[str] = "",
@@ -52,12 +53,9 @@ class Producer(ArrowCalls):
         self._core = ProducerCore(bootstrap, settings, _cluster)
         self._cluster = self._core.cluster
         self._intake = self._core.intake
-        self._max_block_ms = self._core.max_block_ms
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)  # batches are done, or topics known
-        self._loop = ProducerLoop(self._core, self._changed)
-        self._calls = TransactionCalls(self._core, self._changed, self._wait, self._flush)
-        self._is_closed = False
+        self._calls = ProducerCalls(self._core, self._changed, self._wait, _go_on)
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
         self._thread.start()
@@ -109,59 +107,42 @@ class Producer(ArrowCalls):
         record = intake.prepare(topic, value, key, headers, timestamp_ms)
         known = self._cluster.metadata.view.topics.get(topic)
         if known is None:
-            known = self._wait_for_topic(topic)
+            known = run(self._calls.topic(topic))
         if partition is None:
             partition = intake.chosen_by_user(topic, record)
         now_ms = time.monotonic_ns() // 1_000_000
         with self._lock:
-            if self._is_closed:
-                raise Closed("the producer is closed")
             if not intake.has_room(record.size):
-                self._wait_for_room(record.size)
+                run(self._calls.room(record.size))
+            if self._calls.is_closed:
+                raise Closed("the producer is closed")
             batch, index = intake.append(known, record, partition, now_ms, on_delivery)
         if index == 0 or not batch.is_open:
             self._cluster.network.wake()
         return SendFuture(batch, index, self._changed)
 
-    def partition_count(self, topic: str) -> int:
-        """Of a topic that is there, or that the broker creates when it is asked for."""
-        known = self._cluster.metadata.view.topics.get(topic) or self._wait_for_topic(topic)
-        return len(known.partitions)
+    def send_arrow(
+        self,
+        rows: pyarrow.Table | pyarrow.RecordBatch,
+        topic: str | None = None,
+        on_delivery: OnRowsDelivery | None = None,
+    ) -> RowsFuture:
+        """Sends each row as a record: of key, value, headers, timestamp, partition, topic what there is.
+
+        `topic` is for all rows, whatever a column says. Rows go to the partition that they name, else by
+        their keys. The kernel encodes them in the caller's thread, in batches as full as batch.size allows;
+        it waits for room in the buffer as `send` does, and when that takes longer than max.block.ms,
+        it raises BufferFull, and what was taken is under way. `on_delivery(delivery, error)` is called for
+        each batch, on the producer's thread.
+        """
+        return RowsFuture(run(self._calls.send_rows(rows, topic, on_delivery)), self._changed)
+
+    partition_count = blocking(ProducerCalls.partition_count)
 
     @property
     def buffered_bytes(self) -> int:
         """Of records that are not delivered yet."""
         return self._core.batches.bytes
-
-    # -- waiting -------------------------------------------------------------------------------------------
-
-    def _wait_for_topic(self, topic: str) -> Topic:
-        def outcome() -> Topic | ClientError | None:
-            return Closed("the producer is closed") if self._is_closed else self._intake.topic(topic)
-
-        with self._changed:
-            self._loop.wanted_topics.add(topic)
-            self._cluster.network.wake()
-            self._changed.wait_for(outcome, self._max_block_ms / 1000)
-            found = outcome()
-            if isinstance(found, Topic):
-                return found
-            self._loop.wanted_topics.discard(topic)
-        raise found or self._cluster.timed_out(f"finding the partitions of topic {topic!r}")
-
-    def _wait_for_room(self, size: int) -> None:
-        """With the lock held."""
-        self._core.begin_waiting()
-        try:
-            freed = self._changed.wait_for(
-                lambda: self._is_closed or self._intake.has_room(size), self._max_block_ms / 1000
-            )
-        finally:
-            self._core.end_waiting()
-        if self._is_closed:
-            raise Closed("the producer was closed while a record waited for room")
-        if not freed:
-            raise self._core.buffer_full()
 
     def flush(self, timeout: float | None = None) -> None:
         """Waits until everything sent before is delivered or has failed, and callbacks have run.
@@ -170,31 +151,15 @@ class Producer(ArrowCalls):
         """
         if threading.current_thread() is self._thread:
             raise Misused("flush() in a callback would wait for itself", "flush in another thread")
-        with self._changed:
-            before = self._core.begin_waiting()
-            try:
-                done = self._changed.wait_for(lambda: all(batch.is_flushed for batch in before), timeout)
-            finally:
-                self._core.end_waiting()
-        if not done:
-            raise not_delivered(before, timeout)
+        run(self._calls.flush(timeout))
 
     def close(self, timeout: float | None = None) -> None:
         """Delivers what is left, at most for `timeout` seconds; then the rest fails. 0 fails it at once."""
-        if self._is_closed:
+        if self._calls.is_closed:
             return
         try:
-            if timeout != 0:
-                run(self._calls.abort_before_closing(timeout))
-                self.flush(timeout)
-        except TimedOut as error:
-            log.warning("%s", error)  # and the futures of what is left tell
-        except ClientError as error:  # the transaction is no longer this producer's to abort
-            log.warning("a transaction was left as it is: %s", error)
+            run(self._calls.finish(timeout))
         finally:
-            with self._changed:
-                self._is_closed = True
-                self._changed.notify_all()
             self._is_stopping = True
             self._cluster.network.wake()
             self._thread.join()  # what was not delivered has failed then
@@ -202,12 +167,12 @@ class Producer(ArrowCalls):
 
     # -- transactions --------------------------------------------------------------------------------------
 
-    init_transactions = blocking(TransactionCalls.init_transactions)
-    begin_transaction = blocking(TransactionCalls.begin_transaction)
-    send_offsets_to_transaction = blocking(TransactionCalls.send_offsets_to_transaction)
-    commit_transaction = blocking(TransactionCalls.commit_transaction)
-    abort_transaction = blocking(TransactionCalls.abort_transaction)
-    detach_transaction = blocking(TransactionCalls.detach_transaction)
+    init_transactions = blocking(ProducerCalls.init_transactions)
+    begin_transaction = blocking(ProducerCalls.begin_transaction)
+    send_offsets_to_transaction = blocking(ProducerCalls.send_offsets_to_transaction)
+    commit_transaction = blocking(ProducerCalls.commit_transaction)
+    abort_transaction = blocking(ProducerCalls.abort_transaction)
+    detach_transaction = blocking(ProducerCalls.detach_transaction)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -223,20 +188,22 @@ class Producer(ArrowCalls):
     async def _wait(self, condition: Callable[[], bool], timeout: float | None) -> bool:
         return self._changed.wait_for(condition, timeout)
 
-    async def _flush(self, timeout: float | None) -> None:
-        self.flush(timeout)
-
     # -- the thread ----------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        loop = self._calls.loop
         try:
             while not self._is_stopping:
-                self._cluster.network.poll(self._loop.begin_turn())
-                self._loop.tell()
+                self._cluster.network.poll(loop.begin_turn())
+                loop.tell()
         except BaseException:
             log.exception("the producer's thread failed")
-        self._loop.end()
+        loop.end()
         self._cluster.close()
+
+
+async def _go_on() -> None:
+    """Other threads have their turns anyway."""
 
 
 def _cluster(bootstrap: str | Sequence[str], settings: TypedValues) -> Cluster:

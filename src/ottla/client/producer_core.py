@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from ottla.client import plugins
 from ottla.client.accumulator import Accumulator, Batch
 from ottla.client.cluster import Cluster
-from ottla.client.errors import BufferFull, InvalidSetting, TimedOut
+from ottla.client.cluster_view import Topic
+from ottla.client.errors import BufferFull, ClientError, InvalidSetting, TimedOut
 from ottla.client.intake import PLUGGABLE, Intake
 from ottla.client.sender import Sender, SendRules
 from ottla.client.sequences import Sequences
@@ -66,6 +67,10 @@ class ProducerCore:
             self.cluster.close()
             raise
         self._waiters = 0  # callers who wait for delivery or room: nothing lingers then
+
+    def topic(self, name: str) -> Topic | ClientError | None:
+        """The topic, or why it cannot be had; None: not known yet."""
+        return self.intake.topic(name) or self.cluster.hopeless
 
     # -- those who wait ------------------------------------------------------------------------------------
 

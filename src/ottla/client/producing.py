@@ -66,7 +66,7 @@ class ProducerLoop:
         self.codec = CODECS.index(codec)
         leveled = codec in ("gzip", "lz4", "zstd")
         self.codec_level = settings.integer(f"compression.{codec}.level") if leveled else None
-        self._metadata_version = 0  # that callers who wait for a topic were told of
+        self._heard: tuple[int, ClientError | None] = (0, None)  # what callers who wait for a topic were told
         self._identity_asked = False
         self._identity_failures = 0
         self._identity_not_before_ms = 0
@@ -257,9 +257,10 @@ class ProducerLoop:
     # -- those who wait ------------------------------------------------------------------------------------
 
     def tell(self) -> None:
-        if not self._sender.finished and self._metadata_version == self._cluster.metadata.version:
+        heard = (self._cluster.metadata.version, self._cluster.hopeless)
+        if not self._sender.finished and self._heard == heard:
             return
-        self._metadata_version = self._cluster.metadata.version
+        self._heard = heard
         with self._changed:
             finished = self._sender.telling = self._sender.finished
             self._sender.finished = []

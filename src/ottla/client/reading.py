@@ -18,6 +18,7 @@ from ottla.client.consumer import Consumer
 from ottla.client.consumer_places import Place
 from ottla.client.errors import ClientError, OffsetOutOfRange, UnknownPartition
 from ottla.client.fetched import ConsumedRecord
+from ottla.client.settings import common_of
 from ottla.model.limits import MIB
 from ottla.model.topics import TopicPartition
 from ottla.records.columns import Columns
@@ -149,7 +150,7 @@ def read(
     Settings are a consumer's. With auto.offset.reset=none a start or stop that the partition does not have
     (any more) raises OffsetOutOfRange; otherwise what there is of the range is read.
     """
-    with Admin(bootstrap) as admin:
+    with Admin(bootstrap, **common_of(settings)) as admin:
         there = admin.partitions_of(topic)
         targets = there if partitions is None else tuple(TopicPartition(topic, each) for each in partitions)
         for target in targets:

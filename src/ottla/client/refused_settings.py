@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-_PLAINTEXT = "this client speaks plaintext only"
+_OPENSSL = "encryption is OpenSSL's, with its own choice of ciphers and engines"
+_PEM_PASSWORD = "PEM files have no password; that of an encrypted key is ssl.key.password"
+_LOGIN = "logins are PLAIN and SCRAM, with sasl.username and sasl.password or sasl.jaas.config"
 _METRICS = "this client reports no metrics; ask it (consumer.lag()), or the broker (/metrics)"
 _CONNECTIONS = "connections are kept as long as the client lives, and opened again with retry.backoff.ms"
 _STICKY = "records without a key go to one partition per batch, among those that have a leader"
@@ -25,13 +27,15 @@ _REASONS = {
     "partitioner.ignore.keys": "set partitioner.class to sticky instead",
     "reconnect.backoff.max.ms": _CONNECTIONS,
     "reconnect.backoff.ms": _CONNECTIONS,
-    "security.providers": _PLAINTEXT,
+    "security.providers": _OPENSSL,
     "share.acknowledgement.mode": "this client has no share groups",
     "share.acquire.mode": "this client has no share groups",
+    "ssl.keystore.password": _PEM_PASSWORD,
+    "ssl.truststore.password": _PEM_PASSWORD,
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms is the same for every try",
 }
 
-_PREFIXES = {"ssl.": _PLAINTEXT, "sasl.": _PLAINTEXT, "metrics.": _METRICS}
+_PREFIXES = {"ssl.": _OPENSSL, "sasl.": _LOGIN, "metrics.": _METRICS}
 
 
 def reason(name: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threading import Condition
 from typing import NamedTuple
 
-from ottla.client.accumulator import Batch
+from ottla.client.accumulator import Batch, OnDone
 from ottla.client.errors import ClientError, TimedOut
 
 
@@ -62,3 +62,7 @@ class RowsFuture:
 
 def delivery_of(batch: Batch) -> RowsDelivery:
     return RowsDelivery(*batch.lane.target, batch.base_offset, len(batch.records))
+
+
+def told(on_delivery: OnRowsDelivery) -> OnDone:
+    return lambda batch: on_delivery(delivery_of(batch) if batch.error is None else None, batch.error)

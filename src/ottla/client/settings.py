@@ -7,9 +7,12 @@ typed. Defaults are Kafka's, except where the text of a setting says why not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ottla.client import refused_settings
 from ottla.client.errors import InvalidSetting
+from ottla.client.offset_spec import is_reset
+from ottla.client.sasl import MECHANISMS
 from ottla.model import config_types
 from ottla.model.config_types import (
     BOOLEAN,
@@ -44,7 +47,63 @@ def _table(*settings: Setting) -> SettingTable:
     return {setting.name: setting for setting in settings}
 
 
-COMMON_SETTINGS = _table(
+SECURITY_SETTINGS = _table(
+    _setting(
+        "security.protocol",
+        STRING,
+        "PLAINTEXT",
+        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        "How to speak to brokers: encrypted (SSL), with a login (SASL), both or neither.",
+    ),
+    _setting(
+        "sasl.mechanism", STRING, None, one_of(*MECHANISMS), "How to log in. Kafka's default is GSSAPI."
+    ),
+    _setting("sasl.username", STRING, None, None, "Who logs in; librdkafka's name for it."),
+    _setting("sasl.password", ConfigType.PASSWORD, None, None, "The password; librdkafka's name for it."),
+    _setting(
+        "sasl.jaas.config",
+        ConfigType.PASSWORD,
+        None,
+        None,
+        'Both of them, as Java\'s clients have it: …LoginModule required username="…" password="…";',
+    ),
+    _setting(
+        "ssl.truststore.location",
+        STRING,
+        None,
+        None,
+        "A PEM file with the certificates to trust; the operating system's by default.",
+    ),
+    _setting("ssl.truststore.certificates", STRING, None, None, "The same as text."),
+    _setting("ssl.truststore.type", STRING, "PEM", one_of("PEM"), "Of the file. Kafka's default is JKS."),
+    _setting(
+        "ssl.keystore.location",
+        STRING,
+        None,
+        None,
+        "A PEM file with this client's key and certificates, for brokers that ask who it is.",
+    ),
+    _setting("ssl.keystore.certificate.chain", STRING, None, None, "Its certificates as text."),
+    _setting("ssl.keystore.key", ConfigType.PASSWORD, None, None, "Its key as text."),
+    _setting("ssl.keystore.type", STRING, "PEM", one_of("PEM"), "Of the file. Kafka's default is JKS."),
+    _setting("ssl.key.password", ConfigType.PASSWORD, None, None, "Of an encrypted key."),
+    _setting(
+        "ssl.endpoint.identification.algorithm",
+        STRING,
+        "https",
+        one_of("https", ""),
+        "https: a broker's certificate must have the name it is addressed by. Empty: it need not.",
+    ),
+    _setting(
+        "ssl.enabled.protocols",
+        LIST,
+        ("TLSv1.2", "TLSv1.3"),
+        some_of("TLSv1.2", "TLSv1.3"),
+        "The versions of TLS to speak.",
+    ),
+)
+
+COMMON_SETTINGS = SECURITY_SETTINGS | _table(
     _setting("client.id", STRING, "ottla", None, "The name under which brokers log and meter this client."),
     _setting(
         "request.timeout.ms",
@@ -78,14 +137,6 @@ COMMON_SETTINGS = _table(
         "receive.buffer.bytes", INT, -1, at_least(-1), "SO_RCVBUF; -1 leaves it to the operating system."
     ),
     _setting("send.buffer.bytes", INT, -1, at_least(-1), "SO_SNDBUF; -1 leaves it to the operating system."),
-    _setting(
-        "security.protocol",
-        STRING,
-        "PLAINTEXT",
-        None,
-        "How to speak to brokers.",
-        "this client speaks plaintext only",
-    ),
 )
 
 PRODUCER_SETTINGS = COMMON_SETTINGS | _table(
@@ -202,8 +253,9 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         "auto.offset.reset",
         STRING,
         "latest",
-        one_of("earliest", "latest", "none"),
-        "Where to go when there is no offset, or none that the partition still has; none raises.",
+        Rule("earliest, latest, none or by_duration:P1DT2H", is_reset),
+        "Where to go when there is no offset, or none that the partition still has; none raises; a duration "
+        "(ISO 8601) is that long ago.",
     ),
     _setting(
         "group.id",
@@ -280,6 +332,11 @@ def bootstrap_of(bootstrap: str | Sequence[str], given: dict[str, object]) -> st
         raise InvalidSetting("bootstrap.servers is given twice", "give it once")
     servers = named[0]
     return servers if isinstance(servers, str) else tuple(str(each) for each in servers)  # type: ignore[attr-defined]
+
+
+def common_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that every client takes: how to reach and to trust brokers, and how long to wait for them."""
+    return {name: value for name, value in given.items() if name.replace("_", ".") in COMMON_SETTINGS}
 
 
 def load(given: Mapping[str, object], table: SettingTable) -> TypedValues:

@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-import zlib
-from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import Literal
@@ -24,43 +22,10 @@ from ottla.client.consumer import Consumer
 from ottla.client.errors import CommitFailed, Misused
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.group import RebalanceListener
+from ottla.client.pool_shares import Share, Shares, first_offsets
 from ottla.model.topics import TopicPartition
 
 _POLL_SECONDS = 0.1
-
-
-class Progress:
-    """How far a partition is finished, while its records finish in any order. Pure."""
-
-    def __init__(self) -> None:
-        self._begun: deque[int] = deque()  # in order, from the first that is not finished
-        self._finished: set[int] = set()  # those of them that are
-        self.committable: int | None = None  # the offset behind all that is finished; None: nothing is
-
-    @property
-    def unfinished(self) -> int:
-        return len(self._begun) - len(self._finished)
-
-    def begin(self, offset: int) -> None:
-        assert not self._begun or offset > self._begun[-1]
-        self._begun.append(offset)
-
-    def finish(self, offset: int) -> None:
-        self._finished.add(offset)
-        while self._begun and self._begun[0] in self._finished:
-            first = self._begun.popleft()
-            self._finished.remove(first)
-            self.committable = first + 1
-
-
-class _Share:
-    """A partition for as long as this consumer has it."""
-
-    def __init__(self) -> None:
-        self.progress = Progress()
-        self.running = 0  # records that workers have in hand
-        self.is_over = False  # what is queued is not begun any more
-        self.committed: int | None = None
 
 
 class WorkerPool:
@@ -80,17 +45,14 @@ class WorkerPool:
         self._consumer = consumer
         self._handle = handle
         self._on_error = on_error
-        self._by_key = order == "key"
         self._queued_max = queued_max
         self._commit_seconds = commit_seconds
-        self._queues: list[SimpleQueue[tuple[_Share, ConsumedRecord] | None]] = [
+        self._queues: list[SimpleQueue[tuple[Share, ConsumedRecord] | None]] = [
             SimpleQueue() for _ in range(workers)
         ]
-        self._next_worker = 0  # for records without a key
         self._changed = threading.Condition()
         # Under the lock:
-        self._shares: dict[TopicPartition, _Share] = {}
-        self._queued = 0  # records that are not finished
+        self._shares = Shares(workers, by_key=order == "key")
         self._failure: BaseException | None = None
         self._is_stopping = False
 
@@ -130,10 +92,10 @@ class WorkerPool:
         while not self._is_stopping and self._failure is None:
             for record in self._consumer.poll(_POLL_SECONDS):
                 self._enqueue(record)
-            if self._queued >= self._queued_max:
+            if self._shares.queued >= self._queued_max:
                 self._consumer.pause()  # polls go on, or the group would take us for stuck
                 is_paused = True
-            elif is_paused and self._queued <= self._queued_max // 2:
+            elif is_paused and self._shares.queued <= self._queued_max // 2:
                 self._consumer.resume()
                 is_paused = False
             if time.monotonic() >= next_commit:
@@ -141,54 +103,36 @@ class WorkerPool:
                 next_commit = time.monotonic() + self._commit_seconds
 
     def _enqueue(self, record: ConsumedRecord) -> None:
-        target = TopicPartition(record.topic, record.partition)
         with self._changed:
-            share = self._shares.setdefault(target, _Share())
-            share.progress.begin(record.offset)
-            self._queued += 1
-        self._queues[self._worker_of(record)].put((share, record))
-
-    def _worker_of(self, record: ConsumedRecord) -> int:
-        if self._by_key and record.key is None:
-            self._next_worker += 1
-            return self._next_worker % len(self._queues)
-        lane: Hashable = record.key if self._by_key else None
-        return zlib.crc32(repr((record.topic, record.partition, lane)).encode()) % len(self._queues)
+            share = self._shares.queue(record)
+        self._queues[self._shares.worker_of(record)].put((share, record))
 
     def _finish_queued(self) -> None:
         """Polls on meanwhile, without taking records: a long record must not cost the place in the group."""
-        self._consumer.pause()
-        while self._queued and self._failure is None:
-            if self._consumer.poll(_POLL_SECONDS):
-                raise AssertionError("paused partitions gave records")
+        while self._shares.queued and self._failure is None:
+            self._consumer.pause()
+            for place, offset in first_offsets(self._consumer.poll(_POLL_SECONDS)).items():
+                self._consumer.seek(place, offset)  # partitions that have just come
         self._consumer.resume()
 
     def _commit(self, partitions: Iterable[TopicPartition] | None = None) -> None:
         with self._changed:
-            chosen = self._shares if partitions is None else self._shares.keys() & set(partitions)
-            wanted: dict[TopicPartition, int] = {}
-            for target in chosen:
-                offset = self._shares[target].progress.committable
-                if offset is not None and offset != self._shares[target].committed:
-                    wanted[target] = offset
-        if not wanted:
-            return
-        self._consumer.commit(wanted)
-        with self._changed:
-            for target, offset in wanted.items():
-                if target in self._shares:
-                    self._shares[target].committed = offset
+            wanted = self._shares.committable(partitions)
+        if wanted:
+            self._consumer.commit(wanted)
+            with self._changed:
+                self._shares.committed(wanted)
 
     # -- workers -------------------------------------------------------------------------------------------
 
-    def _work(self, queue: SimpleQueue[tuple[_Share, ConsumedRecord] | None]) -> None:
+    def _work(self, queue: SimpleQueue[tuple[Share, ConsumedRecord] | None]) -> None:
         while (item := queue.get()) is not None:
             share, record = item
             with self._changed:
-                if share.is_over or self._failure is not None:
-                    self._queued -= 1
+                if self._failure is not None:
+                    share.is_over = True
+                if not self._shares.begin(share):
                     continue
-                share.running += 1
             try:
                 self._handle_one(record)
             except BaseException as error:
@@ -197,10 +141,7 @@ class WorkerPool:
             else:
                 is_finished = True
             with self._changed:
-                share.running -= 1
-                self._queued -= 1
-                if is_finished:
-                    share.progress.finish(record.offset)
+                self._shares.end(share, record, is_finished=is_finished)
                 self._changed.notify_all()
 
     def _handle_one(self, record: ConsumedRecord) -> None:
@@ -221,16 +162,13 @@ class WorkerPool:
     def give_up(self, partitions: tuple[TopicPartition, ...], *, is_lost: bool) -> None:
         """Workers end what they have in hand of these; the rest of it belongs to others."""
         with self._changed:
-            shares = [self._shares[target] for target in partitions if target in self._shares]
-            for share in shares:
-                share.is_over = True
+            shares = self._shares.end_shares(partitions)
             self._changed.wait_for(lambda: not any(share.running for share in shares))
         if not is_lost:
             with suppress(CommitFailed):  # too late: others read these records again
                 self._commit(partitions)
         with self._changed:
-            for target in partitions:
-                self._shares.pop(target, None)
+            self._shares.forget(partitions)
 
 
 class _Listener(RebalanceListener):

@@ -70,6 +70,7 @@ LEAVE_GROUP = Api(13, "leave_group")
 SYNC_GROUP = Api(14, "sync_group")
 DESCRIBE_GROUPS = Api(15, "describe_groups")
 LIST_GROUPS = Api(16, "list_groups")
+SASL_HANDSHAKE = Api(17, "sasl_handshake")
 API_VERSIONS = Api(18, "api_versions")
 CREATE_TOPICS = Api(19, "create_topics")
 DELETE_TOPICS = Api(20, "delete_topics")
@@ -84,6 +85,7 @@ TXN_OFFSET_COMMIT = Api(28, "txn_offset_commit")
 DESCRIBE_CONFIGS = Api(32, "describe_configs")
 ALTER_CONFIGS = Api(33, "alter_configs")
 DESCRIBE_LOG_DIRS = Api(35, "describe_log_dirs")
+SASL_AUTHENTICATE = Api(36, "sasl_authenticate")
 CREATE_PARTITIONS = Api(37, "create_partitions")
 DELETE_GROUPS = Api(42, "delete_groups")
 INCREMENTAL_ALTER_CONFIGS = Api(44, "incremental_alter_configs")
@@ -113,6 +115,7 @@ APIS: dict[int, Api] = {
         SYNC_GROUP,
         DESCRIBE_GROUPS,
         LIST_GROUPS,
+        SASL_HANDSHAKE,
         API_VERSIONS,
         CREATE_TOPICS,
         DELETE_TOPICS,
@@ -127,6 +130,7 @@ APIS: dict[int, Api] = {
         DESCRIBE_CONFIGS,
         ALTER_CONFIGS,
         DESCRIBE_LOG_DIRS,
+        SASL_AUTHENTICATE,
         CREATE_PARTITIONS,
         DELETE_GROUPS,
         INCREMENTAL_ALTER_CONFIGS,

@@ -6,6 +6,7 @@ They stand on producers and consumers and on what the user brings: a DB-API conn
 from ottla.client.patterns.backlog import Backlog, backlog
 from ottla.client.patterns.dead_letters import DeadLetters
 from ottla.client.patterns.delays import Delays
+from ottla.client.patterns.half_messages import HalfMessageRelay, HalfMessages
 from ottla.client.patterns.ledger import Ledger
 from ottla.client.patterns.outbox import Outbox, OutboxRelay, RelayFenced
 from ottla.client.patterns.rate_limit import RateLimit
@@ -17,6 +18,8 @@ __all__ = [
     "Backlog",
     "DeadLetters",
     "Delays",
+    "HalfMessageRelay",
+    "HalfMessages",
     "Ledger",
     "Outbox",
     "OutboxRelay",

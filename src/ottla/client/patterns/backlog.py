@@ -6,7 +6,8 @@ Records are counted by their offsets, as every Kafka tool does: the markers of t
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ottla.client.admin import Admin
 from ottla.client.reading import read
@@ -18,9 +19,12 @@ class Backlog(NamedTuple):
     seconds: float
 
 
-def backlog(bootstrap: str, group: str, topic: str) -> Backlog:
-    """By what the group has committed; a partition without a commit counts from its start."""
-    with Admin(bootstrap) as admin:
+def backlog(bootstrap: str, group: str, topic: str, **settings: Any) -> Backlog:
+    """By what the group has committed; a partition without a commit counts from its start.
+
+    Settings are those that every client takes (`security.protocol` …).
+    """
+    with Admin(bootstrap, **settings) as admin:
         partitions = admin.partitions_of(topic)
         committed = admin.group_offsets(group)
         first = admin.earliest_offsets(partitions)
@@ -31,14 +35,14 @@ def backlog(bootstrap: str, group: str, topic: str) -> Backlog:
         offset = max(committed[place].offset, first[place]) if place in committed else first[place]
         records += max(ends[place] - offset, 0)
         if ends[place] > offset:
-            oldest_ms += _time_of(bootstrap, place, offset)
+            oldest_ms += _time_of(bootstrap, place, offset, settings)
     seconds = time.time() - min(oldest_ms) / 1000 if oldest_ms else 0.0
     return Backlog(records, max(seconds, 0.0))
 
 
-def _time_of(bootstrap: str, place: TopicPartition, offset: int) -> list[int]:
+def _time_of(bootstrap: str, place: TopicPartition, offset: int, settings: Mapping[str, Any]) -> list[int]:
     """Of the record at or behind an offset; none when only markers or compacted ones are left there."""
-    with read(bootstrap, place.topic, start=offset, partitions=[place.partition]) as reading:
+    with read(bootstrap, place.topic, start=offset, partitions=[place.partition], **settings) as reading:
         while not reading.is_over:
             records = reading.poll(1.0)
             if records:

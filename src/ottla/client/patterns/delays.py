@@ -50,9 +50,9 @@ class Delays:
     def topics(self) -> list[str]:
         return [self.topic_of(level) for level in self._levels]
 
-    def create(self, bootstrap: str) -> None:
+    def create(self, bootstrap: str, **settings: Any) -> None:
         """The topics of all levels, where they are not there."""
-        with Admin(bootstrap) as admin:
+        with Admin(bootstrap, **settings) as admin:
             for topic in self.topics:
                 with contextlib.suppress(TopicExists):
                     admin.create_topic(topic, partitions=1)
@@ -76,8 +76,11 @@ class Delays:
 
     # -- moving --------------------------------------------------------------------------------------------
 
-    def run(self, bootstrap: str, stop: threading.Event, group: str = "delays") -> None:
-        """Moves what is due until `stop` is set. Several may run: levels are shared among them."""
+    def run(self, bootstrap: str, stop: threading.Event, group: str = "delays", **settings: Any) -> None:
+        """Moves what is due until `stop` is set. Several may run: levels are shared among them.
+
+        Settings are those that every client takes (`security.protocol` …).
+        """
         transactional_id = f"{self._prefix}-{group}-{time.time_ns():x}"
         with (
             Consumer(
@@ -86,8 +89,9 @@ class Delays:
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 isolation_level="read_committed",
+                **settings,
             ) as consumer,
-            Producer(bootstrap, transactional_id=transactional_id) as producer,
+            Producer(bootstrap, transactional_id=transactional_id, **settings) as producer,
         ):
             producer.init_transactions()
             consumer.subscribe(self.topics)

@@ -29,6 +29,7 @@ from ottla.client.admin_values import GroupMetadata
 from ottla.client.errors import ClientError, TopicExists
 from ottla.client.patterns.statements import execute, is_sqlite, table_name
 from ottla.client.producer import Producer
+from ottla.client.settings import common_of
 from ottla.model.topics import TopicPartition
 
 MARKER_TOPIC = "ottla.outbox"  # has no records: the relays' groups commit batch numbers under it
@@ -139,11 +140,11 @@ class OutboxRelay:
             connection, f"SELECT epoch FROM {self._table}_relay WHERE name = ?", (self._name,)
         ).fetchone()
         connection.commit()
-        with Admin(self._bootstrap) as admin:
+        with Admin(self._bootstrap, **common_of(self._settings)) as admin:
             with suppress(TopicExists):
                 admin.create_topic(MARKER_TOPIC, partitions=1)
             producer.init_transactions()  # ends or waits for what the one before has begun
-            committed = admin.group_offsets(self._group).get(self._marker)
+            committed = admin.group_offsets(self._group, require_stable=True).get(self._marker)
         sent = 0 if committed is None else committed.offset
         execute(connection, f"DELETE FROM {self._table} WHERE batch <= ?", (sent,))
         connection.commit()

@@ -11,6 +11,7 @@ import asyncio
 import ipaddress
 import socket
 
+from ottla.client.aio.waiting import end_wait
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ConnectionFailed
 from ottla.client.network import Connection, Network, Route
@@ -80,11 +81,6 @@ class AioNetwork(Network):
 
     def _kind_of(self, connection: Connection) -> ConnectionFailed | None:
         return None  # finding out what is there would block
-
-
-def end_wait(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class AioCluster(Cluster):
