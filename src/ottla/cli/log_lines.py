@@ -9,7 +9,6 @@ import json
 import logging
 import sys
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from ottla.cli.output import styled
@@ -26,6 +25,8 @@ def set_up_logging(log_format: str, file: Path | None, *, debug: bool = False) -
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
+        from logging.handlers import RotatingFileHandler
+
         handler = RotatingFileHandler(
             file, maxBytes=_FILE_BYTES_MAX, backupCount=_FILES_KEPT, encoding="utf-8"
         )

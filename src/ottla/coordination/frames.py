@@ -11,8 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ottla.model.crc import crc32c
 from ottla.model.errors import CorruptData
-from ottla.records.crc import crc32c
 
 FORMAT_VERSION = 2
 """Raised when the bytes change their meaning. Another version than this is refused, never guessed at."""

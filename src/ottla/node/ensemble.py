@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ottla.coordination.client import HostedCoordination
-from ottla.coordination.ensemble import KazooCoordination
 from ottla.model.broker_config import BrokerConfig
 from ottla.model.errors import ErrorCode, Refused
+
+if TYPE_CHECKING:
+    from ottla.coordination.ensemble import KazooCoordination
 
 ControllerOperation = Callable[[Callable[[Refused | None], None]], None]
 
@@ -44,6 +47,8 @@ def connect(
     settings: EnsembleSettings, post: Callable[[Callable[[], None]], None], session_over: Callable[[], None]
 ) -> KazooCoordination:
     """Blocks until the ensemble answers; EnsembleUnreachable (an OSError) when it does not."""
+    from ottla.coordination.ensemble import KazooCoordination
+
     coordination = KazooCoordination(
         settings.hosts,
         post,

@@ -1,8 +1,7 @@
-"""CRC32C (Castagnoli), the checksum of a record batch. One name, so that the library behind it can change."""
+"""CRC32C, the checksum of a record batch."""
 
 from __future__ import annotations
 
-from fastcrc import crc32
+from ottla.model.crc import crc32c
 
-crc32c = crc32.iscsi
-"""(data, initial=None) -> int. Releases the GIL. `initial` is the checksum of the bytes before `data`."""
+__all__ = ["crc32c"]

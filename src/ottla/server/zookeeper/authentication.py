@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import secrets
 
 from ottla.coordination.acls import Identity
 from ottla.coordination.sessions import Client
-from ottla.security.digest_md5 import DigestMd5
 
 
 def identity_of(scheme: str, auth: bytes, address: str) -> Identity | None:
@@ -29,6 +26,8 @@ def _digest_identity(auth: bytes) -> Identity | None:
         return None
     if not separator:
         return None
+    import hashlib  # brings OpenSSL with it, which nobody else needs
+
     digest = base64.b64encode(hashlib.sha1(auth, usedforsecurity=False).digest()).decode()
     return Identity("digest", f"{user}:{digest}")
 
@@ -42,6 +41,10 @@ class SaslExchange:
     """The steps of one client: an empty token gets a challenge, the next one is what it makes of that."""
 
     def __init__(self, passwords: dict[str, str]) -> None:
+        import secrets
+
+        from ottla.security.digest_md5 import DigestMd5
+
         self._passwords = passwords
         # Both names are fixed in ZooKeeper's clients.
         self._mechanism = DigestMd5("zookeeper", "zk-sasl-md5", secrets.token_urlsafe(24))

@@ -6,7 +6,6 @@ Only those on the list of `4lw.commands.whitelist` are answered. The answer is t
 from __future__ import annotations
 
 import os
-import platform
 import socket
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -68,11 +67,11 @@ class Words:
     # -- the server ----------------------------------------------------------------------------------------
 
     def _srvr(self) -> Iterable[str]:
-        yield f"Zookeeper version: {_VERSION}, built on {platform.python_implementation()}"
+        yield f"Zookeeper version: {_VERSION}, built on {sys.implementation.name}"
         yield from self._summary()
 
     def _stat(self) -> Iterable[str]:
-        yield f"Zookeeper version: {_VERSION}, built on {platform.python_implementation()}"
+        yield f"Zookeeper version: {_VERSION}, built on {sys.implementation.name}"
         yield "Clients:"
         for peer in self._peers.values():
             yield f" /{peer.address}[1]({_brief(peer)})"
@@ -130,13 +129,14 @@ class Words:
         return (f"{name}={value}" for name, value in values.items())
 
     def _envi(self) -> Iterable[str]:
+        system = os.uname()
         yield "Environment:"
-        yield f"zookeeper.version={_VERSION}, built on {platform.python_implementation()}"
+        yield f"zookeeper.version={_VERSION}, built on {sys.implementation.name}"
         yield f"host.name={socket.gethostname()}"
         yield f"python.version={sys.version.split()[0]}"
-        yield f"os.name={platform.system()}"
-        yield f"os.arch={platform.machine()}"
-        yield f"os.version={platform.release()}"
+        yield f"os.name={system.sysname}"
+        yield f"os.arch={system.machine}"
+        yield f"os.version={system.release}"
         yield f"user.dir={os.getcwd()}"
 
     def _srst(self) -> Iterable[str]:
