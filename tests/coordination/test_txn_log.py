@@ -49,6 +49,14 @@ def record_positions(data: bytes) -> list[int]:
     return positions
 
 
+def written(files: SimulatedFiles) -> bytes:
+    """The first log file without the zeros that it is filled with behind its records."""
+    data = read(files, log_name(1))
+    end = record_positions(data)[-1]
+    assert not data[end:].strip(b"\0")
+    return data[:end]
+
+
 TXN = Txn(
     7,
     1_700_000_000_000,
@@ -114,7 +122,7 @@ def test_one_round_syncs_everything_before_it_and_only_that() -> None:
     assert logged.log.begin_sync() is None  # one at a time
     before = files.operations
     ticket.run()
-    assert files.operations - before == 4  # create, append, sync, sync of the directory
+    assert files.operations - before == 5  # create, fill, append, sync, sync of the directory
     logged.log.finish_sync(ticket)
     assert logged.log.durable_zxid == 50
     logged.sync()
@@ -124,7 +132,7 @@ def test_one_round_syncs_everything_before_it_and_only_that() -> None:
 def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() -> None:
     whole = SimulatedFiles()
     history = three_records(whole).history
-    data = read(whole, log_name(1))
+    data = written(whole)
     positions = record_positions(data)
     assert positions[-1] == len(data)
     for size in range(len(data)):
@@ -142,10 +150,38 @@ def test_a_tail_torn_at_any_byte_is_cut_and_the_log_goes_on() -> None:
             assert content(again.tree) == content(logged.tree)
 
 
+def test_a_log_is_filled_ahead_and_a_start_says_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+    files = SimulatedFiles()
+    logged = three_records(files)
+    size = len(read(files, log_name(1)))
+    assert size > txn_log.FILL_BYTES_MIN
+    for number in range(100):
+        logged.do(Create(f"/{number}"))
+        logged.sync()
+    assert len(read(files, log_name(1))) == size
+    again = LoggedTree(files.cut(1), logged.history)
+    assert content(again.tree) == content(logged.tree)
+    again.do(Create("/next"))
+    again.sync()
+    assert content(LoggedTree(files).tree) == content(logged.tree)
+    assert not caplog.records
+
+
+def test_without_room_to_fill_it_a_log_goes_on() -> None:
+    files = SimulatedFiles()
+    logged = LoggedTree(files)
+    files.capacity_bytes = txn_log.FILL_BYTES_MIN // 2
+    for number in range(10):
+        logged.do(Create(f"/{number}"))
+        logged.sync()
+    assert read(files, log_name(1)) == written(files)
+    assert content(LoggedTree(files.cut(1)).tree) == content(logged.tree)
+
+
 def test_damage_to_what_was_acknowledged_is_loud_and_names_place_and_cure() -> None:
     whole = SimulatedFiles()
     history = three_records(whole).history
-    data = read(whole, log_name(1))
+    data = written(whole)
     positions = record_positions(data)
     for position in range(len(data)):
         files = SimulatedFiles()
@@ -170,11 +206,11 @@ def test_records_of_one_round_may_tear_in_any_order() -> None:
     """The disk may keep the second record of an unfinished round and lose the first: just a tail."""
     files = SimulatedFiles()
     logged = three_records(files)
-    durable = read(files, log_name(1))
+    durable = written(files)
     logged.do(Create("/unsynced-1"))
     logged.do(Create("/unsynced-2"))
     logged.sync()
-    data = bytearray(read(files, log_name(1)))
+    data = bytearray(written(files))
     data[len(durable) + FRAME_BYTES] ^= 0xFF
     overwrite(files, log_name(1), bytes(data))
     recovered = LoggedTree(files)
@@ -185,7 +221,7 @@ def test_records_of_one_round_may_tear_in_any_order() -> None:
 def test_a_right_checksum_over_wrong_content_is_loud() -> None:
     files = SimulatedFiles()
     logged = three_records(files)
-    data = read(files, log_name(1))
+    data = written(files)
     cases = {
         "content is not": b"\x00" * 8 + b"garbage",
         "does not fit the state": b"\x00" * 8 + encode_txn(Txn(4, 0, (Deleted("/nowhere"),))),
@@ -200,12 +236,12 @@ def test_what_a_client_stores_cannot_pass_for_a_record() -> None:
     """The torn tail holds a whole record that claims great things, inside of a znode's data."""
     files = SimulatedFiles()
     logged = three_records(files)
-    durable = read(files, log_name(1))
+    durable = written(files)
     tag = tag_of(durable)
     forged = frames.encode_frame((2**60).to_bytes(8, "big") + encode_txn(TXN), tag ^ 1)
     logged.do(Create("/forged", forged))
     logged.sync()
-    data = bytearray(read(files, log_name(1)))
+    data = bytearray(written(files))
     data[len(durable) + FRAME_BYTES] ^= 0xFF
     overwrite(files, log_name(1), bytes(data))
     assert LoggedTree(files).tree.last_zxid == 3

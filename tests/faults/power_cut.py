@@ -179,6 +179,8 @@ class SimulatedFile:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self.name)
             self._inode.change(_Truncate(size))
 
+    fill = reserve
+
     def sync(self) -> None:
         assert self._is_open
         if self._sync_error is not None:

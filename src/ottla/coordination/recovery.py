@@ -52,6 +52,7 @@ class Recovered:
     logs: list[int] = field(default_factory=list)  # first zxid of every log file that is there, in order
     snapshots: list[int] = field(default_factory=list)  # zxid of every snapshot that is there, in order
     last_log_tag: int | None = None  # the last log ends with the newest transaction, so it can go on
+    last_log_end: int = 0  # where its last transaction ends; zeros may follow
     log_bytes: int = 0  # read behind the snapshot
     snapshot_bytes: int = 0
 
@@ -135,6 +136,8 @@ def _replay_file(
     while position < len(data):
         frame = frame_at(data, position, tag)
         if frame is None:
+            if _is_filling(data, position):
+                break
             return last_zxid, tag, _Damage(path, position, data, tag)
         txn = _decode(frame.payload, path, position)
         if txn.zxid != last_zxid + 1:
@@ -144,7 +147,13 @@ def _replay_file(
             _apply(found.tree, txn, path, position)
             found.log_bytes += frame.end - position
         position = frame.end
+    found.last_log_end = position
     return last_zxid, tag, None
+
+
+def _is_filling(data: bytes, position: int) -> bool:
+    """Whether there are only the zeros left that a log is filled with ahead of its end."""
+    return not data[position:].strip(b"\0")
 
 
 def _decode(payload: bytes, path: str, position: int) -> Txn:
@@ -205,7 +214,7 @@ def _cut(files: Files, first_zxid: int, last_zxid: int, damage: _Damage, found: 
     handle = files.open(damage.path)
     handle.truncate(damage.position)
     handle.close()
-    found.last_log_tag = damage.tag
+    found.last_log_tag, found.last_log_end = damage.tag, damage.position
 
 
 def _make_durable(files: Files, directory: str, found: Recovered) -> None:

@@ -59,6 +59,12 @@ class FileHandle(Protocol):
         """
         ...
 
+    def fill(self, size: int) -> None:
+        """As `reserve`, with zeros that are really written: what is appended over them changes nothing that
+        the file system has to write down, so that its sync waits for the bytes alone.
+        """
+        ...
+
     def sync(self) -> None:
         """Return when every byte appended or cut before is durable. Raises for good once it has failed."""
         ...

@@ -15,6 +15,7 @@ from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024
 _HAS_PWRITEV = hasattr(os, "pwritev")
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None) if hasattr(os, "preadv") else None
+_FILL_BYTES = 64 * 1024  # written at a time
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone stops at the drive's cache
 
 
@@ -93,6 +94,11 @@ class SystemFile:
             os.posix_fallocate(self._fd, self.size, size - self.size)
         else:
             os.ftruncate(self._fd, size)
+
+    def fill(self, size: int) -> None:
+        position = max(self.size, os.fstat(self._fd).st_size)
+        while position < size:
+            position += _write(self._fd, [bytes(min(size - position, _FILL_BYTES))], position)
 
     def sync(self) -> None:
         if self._sync_error is not None:
