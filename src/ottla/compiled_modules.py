@@ -15,7 +15,18 @@ from pathlib import Path
 from types import ModuleType
 
 _PACKAGE = Path(__file__).parent
-_ROOMS = ("model", "protocol", "records", "log", "replica", "server", "server/handlers")  # that may have some
+_ROOMS = (
+    "model",
+    "protocol",
+    "records",
+    "log",
+    "replica",
+    "server",
+    "server/handlers",
+    "coordination",
+    "protocol/zookeeper",
+    "server/zookeeper",
+)  # that may have some
 
 
 class _SourceFinder:

@@ -10,7 +10,7 @@ import pytest
 from ottla.coordination.ensemble import KazooCoordination
 from ottla.coordination.kazoo_words import EnsembleUnreachable
 from ottla.coordination.mirror import Mirror
-from ottla.coordination.operations import Stat
+from ottla.coordination.stat import Stat
 
 
 def open_coordination(hosts: str) -> KazooCoordination:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coordination import served
 from coordination.histories import Call, problems
 from coordination.served import Served, Visitor
 from faults.power_cut import PowerCut, SimulatedFiles
@@ -147,12 +148,14 @@ def test_what_clients_saw_fits_one_order_many_times() -> None:
         check(seed)
 
 
-def test_a_service_that_shows_what_is_not_durable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same run, with reads that do not wait for the disk."""
+class Hasty(LocalCoordination):
+    """Its reads do not wait for the disk."""
 
-    def at_once(*answer: Any) -> None:
-        _, _, _, done, code, value, _ = answer
+    def answer(self, *answer: Any) -> None:
+        _, _, done, code, value, _ = answer
         done(Answer(code, 0, value))
 
-    monkeypatch.setattr(LocalCoordination, "answer", at_once)
+
+def test_a_service_that_shows_what_is_not_durable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "LocalCoordination", Hasty)
     assert any(problems(history(seed, 3), linearizable_reads=True) for seed in range(20))

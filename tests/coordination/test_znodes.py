@@ -14,9 +14,9 @@ from ottla.coordination.operations import (
     Operation,
     Result,
     SetData,
-    Stat,
 )
 from ottla.coordination.paths import RESERVED
+from ottla.coordination.stat import Stat
 from ottla.coordination.znodes import Tree
 
 SESSION = 7

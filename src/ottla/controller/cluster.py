@@ -31,7 +31,7 @@ from ottla.controller.znode_formats import (
     topic_config_path,
     topic_path,
 )
-from ottla.coordination.operations import Stat
+from ottla.coordination.stat import Stat
 from ottla.model.errors import CorruptData
 from ottla.model.topics import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
 

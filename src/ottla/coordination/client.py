@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ottla.coordination.acls import Identity
-from ottla.coordination.operations import CloseSession, Code, Operation, Result, Stat
+from ottla.coordination.operations import CloseSession, Code, Operation, Result
 from ottla.coordination.paths import parent_of
+from ottla.coordination.stat import Stat
 from ottla.coordination.txn_log import SNAPSHOT_LOG_BYTES, SyncTicket, TxnLog
 from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, Txn
 from ottla.coordination.watches import Fired, Watches, WatchEvent
@@ -74,12 +75,15 @@ class HostedCoordination(Coordination, Protocol):
     def close(self) -> None: ...
 
 
-class Answer(NamedTuple):
+class Answer:
     """What a read tells."""
 
-    code: Code
-    zxid: int  # of the newest transaction whose events have left before it
-    value: Any = None  # None unless the code is OK; see reads.py
+    __slots__ = ("code", "value", "zxid")
+
+    def __init__(self, code: Code, zxid: int, value: Any = None) -> None:
+        self.code = code
+        self.zxid = zxid  # of the newest transaction whose events have left before it
+        self.value = value  # None unless the code is OK; see reads.py
 
 
 class Requester:
@@ -103,19 +107,30 @@ class _Local:
         return None
 
 
-class _Waiting(NamedTuple):
-    zxid: int  # must be durable before the answer may leave
-    done: Callable[[Any], None]
-    result: Result | Answer
-    fired: Sequence[Fired]
-    requester: Requester | None
-    changed: Sequence[str] = ()  # nodes that the transaction of that zxid changes; empty: it makes none
+class _Waiting:
+    __slots__ = ("changed", "done", "fired", "requester", "result", "zxid")
+
+    def __init__(
+        self,
+        zxid: int,
+        done: Callable[[Any], None],
+        result: Result | Answer,
+        fired: Sequence[Fired],
+        requester: Requester | None,
+        changed: Sequence[str] = (),
+    ) -> None:
+        self.zxid = zxid  # must be durable before the answer may leave
+        self.done = done
+        self.result = result
+        self.fired = fired
+        self.requester = requester
+        self.changed = changed  # nodes that the transaction of that zxid changes; empty: it makes none
 
 
 class LocalCoordination:
     """The tree in this process. Opening it recovers the state and ends the session of the process before."""
 
-    multi_bytes_max: int | None = None
+    multi_bytes_max = None
 
     def __init__(
         self,
@@ -263,20 +278,23 @@ class LocalCoordination:
 
     def _answer(self) -> None:
         waiting, unanswered, durable_zxid = self._waiting, self._unanswered, self._log.durable_zxid
-        while waiting and waiting[0].zxid <= durable_zxid:
-            zxid, done, result, fired, requester, changed = waiting.popleft()
-            self.answered_zxid = zxid
-            for path in changed:
-                if unanswered.get(path) == zxid:
+        while waiting:
+            next_one = waiting[0]
+            if next_one.zxid > durable_zxid:
+                break
+            waiting.popleft()
+            self.answered_zxid = next_one.zxid
+            for path in next_one.changed:
+                if unanswered.get(path) == next_one.zxid:
                     del unanswered[path]
-            for watcher, event in fired:
+            for watcher, event in next_one.fired:
                 watcher.notify(event)
-            if requester is None:
-                done(result)
-                continue
-            requester.waiting -= 1
-            if not requester.is_gone:
-                done(result)
+            requester = next_one.requester
+            if requester is not None:
+                requester.waiting -= 1
+                if requester.is_gone:
+                    continue
+            next_one.done(next_one.result)
 
 
 def _changed_nodes(txn: Txn) -> Sequence[str]:

@@ -14,6 +14,7 @@ from ottla.coordination.nodes import Node, NodeNumbers
 from ottla.coordination.operations import (
     ANY_VERSION,
     NO_TTL,
+    OK,
     Check,
     CloseSession,
     Code,
@@ -42,7 +43,7 @@ from ottla.coordination.txns import (
     Txn,
 )
 
-_DONE: Final = StepResult(Code.OK)
+_DONE: Final = StepResult(OK)
 
 
 class State(Protocol):
@@ -72,7 +73,7 @@ def decide(
     if isinstance(operation, CloseSession):
         return decision.close_session(operation)
     answer = decision.step(operation)
-    if answer.code is not Code.OK:
+    if answer.code is not OK:
         return None, Result(answer.code, state.last_zxid, [answer])
     return decision.finish([answer])
 
@@ -124,16 +125,16 @@ class _Decision:
         answers: list[StepResult] = []
         for step in operation.steps:
             answer = self.step(step)
-            if answer.code is not Code.OK:
+            if answer.code is not OK:
                 return None, self._failed(operation, len(answers), answer)
             answers.append(answer)
         return self.finish(answers)
 
     def finish(self, answers: list[StepResult]) -> tuple[Txn | None, Result]:
         if not self._changes:
-            return None, Result(Code.OK, self._zxid - 1, answers)
+            return None, Result(OK, self._zxid - 1, answers)
         txn = Txn(self._zxid, self._now_ms, tuple(self._changes))
-        return txn, Result(Code.OK, self._zxid, answers)
+        return txn, Result(OK, self._zxid, answers)
 
     def _failed(self, operation: Multi, index: int, answer: StepResult) -> Result:
         """As ZooKeeper answers: OK before the step that failed, inconsistency behind it."""
@@ -145,18 +146,18 @@ class _Decision:
             return self._create(step)
         if isinstance(step, Refusal):
             return StepResult(step.code)
+        node = self._find(step.path)
+        if isinstance(step, SetData) and node is not None:  # so its path is legal
+            return self._set_data(step, node)
         if not paths.is_legal(step.path):
             return StepResult(Code.BAD_ARGUMENTS)
         if isinstance(step, Delete):
             return self._delete(step)
         if isinstance(step, SetAcl):
             return self._set_acl(step)
-        node = self._find(step.path)
-        if node is None:
+        if node is None or isinstance(step, SetData):
             return StepResult(Code.NO_NODE)
-        if isinstance(step, Check):
-            return self._check(step, node)
-        return self._set_data(step, node)
+        return self._check(step, node)
 
     def _create(self, step: Create) -> StepResult:
         path = step.path
@@ -188,7 +189,7 @@ class _Decision:
         node = NodeNumbers(self._zxid, self._now_ms, size, owner, acl)
         self._edited[path] = node
         self._changes.append(Created(path, data, owner, acl))
-        return StepResult(Code.OK, path, node.stat())
+        return StepResult(OK, path, node.stat())
 
     def _owner(self, step: Create) -> int:
         if step.ephemeral:
@@ -224,15 +225,16 @@ class _Decision:
     def _set_data(self, step: SetData, node: NodeNumbers) -> StepResult:
         if node.acl is not OPEN_ACL and not permits(node.acl, Perms.WRITE, self._identities):
             return StepResult(Code.NO_AUTH)
-        size = len(step.data) if step.data else 0
+        data = step.data
+        size = len(data) if data else 0
         if self._has_quotas and not self._fits(step.path, Usage(0, size - node.data_length)):
             return StepResult(Code.QUOTA_EXCEEDED)
         if step.version not in (ANY_VERSION, node.version):
             return StepResult(Code.BAD_VERSION)
         edited = self._edit(step.path, node)
         edited.data_set(size, self._zxid, self._now_ms)
-        self._changes.append(DataSet(step.path, step.data))
-        return StepResult(Code.OK, None, edited.stat())
+        self._changes.append(DataSet(step.path, data))
+        return StepResult(OK, None, edited.stat())
 
     def _set_acl(self, step: SetAcl) -> StepResult:
         acl = resolve(step.acl, self._identities)
@@ -248,7 +250,7 @@ class _Decision:
         edited = self._edit(step.path, node)
         edited.acl_set(acl)
         self._changes.append(AclSet(step.path, acl))
-        return StepResult(Code.OK, None, edited.stat())
+        return StepResult(OK, None, edited.stat())
 
     def _check(self, step: Check, node: NodeNumbers) -> StepResult:
         if not permits(node.acl, Perms.READ, self._identities):

@@ -30,8 +30,9 @@ from ottla.coordination.kazoo_words import (
     steps_of,
 )
 from ottla.coordination.mirror import Mirror, child_path
-from ottla.coordination.operations import Code, Create, Delete, Operation, Result, SetData, Stat, StepResult
+from ottla.coordination.operations import Code, Create, Delete, Operation, Result, SetData, StepResult
 from ottla.coordination.paths import parent_of
+from ottla.coordination.stat import Stat
 from ottla.coordination.watches import EventType, WatchEvent
 from ottla.model.limits import KIB
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ottla.coordination.operations import Stat
 from ottla.coordination.paths import name_of, parent_of
+from ottla.coordination.stat import Stat
 
 
 class Mirror:

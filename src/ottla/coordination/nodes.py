@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from ottla.coordination.acls import OPEN_ACL, AccessList
-from ottla.coordination.operations import ANY_VERSION, Stat
+from ottla.coordination.operations import ANY_VERSION
 from ottla.coordination.owners import NO_SESSION
+from ottla.coordination.stat import Stat
 
-_NEW: Final = object.__new__
 _INT_MAX: Final = 2**31 - 1
 
 
@@ -54,24 +54,25 @@ class NodeNumbers:
         self.acl = acl
 
     def stat(self) -> Stat:
-        return Stat(
-            self.czxid,
-            self.mzxid,
-            self.ctime_ms,
-            self.mtime_ms,
-            self.version,
-            # Creations and deletions, the latter being the creations that are no longer there.
-            _wrapped(2 * self.child_creations - self.child_count),
-            self.aversion,
-            self.ephemeral_owner,
-            self.data_length,
-            self.child_count,
-            self.pzxid,
-        )
+        # Field by field: compiled, a call would make objects of eleven numbers.
+        stat = Stat.__new__(Stat)
+        stat.czxid = self.czxid
+        stat.mzxid = self.mzxid
+        stat.ctime_ms = self.ctime_ms
+        stat.mtime_ms = self.mtime_ms
+        stat.version = self.version
+        # Creations and deletions, the latter being the creations that are no longer there.
+        stat.cversion = _wrapped(2 * self.child_creations - self.child_count)
+        stat.aversion = self.aversion
+        stat.ephemeral_owner = self.ephemeral_owner
+        stat.data_length = self.data_length
+        stat.num_children = self.child_count
+        stat.pzxid = self.pzxid
+        return stat
 
     def numbers(self) -> NodeNumbers:
         """A copy to work on."""
-        copy: NodeNumbers = _NEW(NodeNumbers)
+        copy = NodeNumbers.__new__(NodeNumbers)
         copy.czxid = self.czxid
         copy.mzxid = self.mzxid
         copy.pzxid = self.pzxid
@@ -122,7 +123,7 @@ class Node(NodeNumbers):
         acl: AccessList = OPEN_ACL,
         mark: int = 0,
     ) -> None:
-        super().__init__(zxid, time_ms, len(data) if data else 0, ephemeral_owner, acl)
+        NodeNumbers.__init__(self, zxid, time_ms, len(data) if data else 0, ephemeral_owner, acl)
         self.data = data
         self.children: set[str] | None = None
         self.snapshot_mark = mark

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final
 
 from ottla.coordination.acls import OPEN_ACL, Acl
 from ottla.coordination.owners import TTL_MS_MAX
+from ottla.coordination.stat import Stat
 
 ANY_VERSION = -1
 NO_TTL = -1
@@ -42,31 +43,38 @@ class Code(IntEnum):
     THROTTLED_OP = -127  # the client has more than its share already
 
 
-class Stat(NamedTuple):
-    """A znode's numbers, in the order of ZooKeeper's own structure."""
-
-    czxid: int  # transaction that created the node
-    mzxid: int  # transaction that last changed its data
-    ctime_ms: int
-    mtime_ms: int
-    version: int  # changes of its data
-    cversion: int  # children created and deleted
-    aversion: int  # changes of its access list
-    ephemeral_owner: int  # session it lives with, or what owners.py knows
-    data_length: int
-    num_children: int
-    pzxid: int  # transaction that last created or deleted a child
+OK: Final = Code.OK
+"""For those who need it all the time: to look a member of an enumeration up takes longer than to decide."""
 
 
-@dataclass(slots=True, frozen=True)
 class Create:
-    path: str
-    data: bytes | None = b""
-    ephemeral: bool = False
-    sequential: bool = False
-    acl: Sequence[Acl] = OPEN_ACL
-    container: bool = False
-    ttl_ms: int = NO_TTL
+    __slots__ = ("acl", "container", "data", "ephemeral", "path", "sequential", "ttl_ms")
+
+    def __init__(
+        self,
+        path: str,
+        data: bytes | None = b"",
+        ephemeral: bool = False,
+        sequential: bool = False,
+        acl: Sequence[Acl] = OPEN_ACL,
+        container: bool = False,
+        ttl_ms: int = NO_TTL,
+    ) -> None:
+        self.path = path
+        self.data = data
+        self.ephemeral = ephemeral
+        self.sequential = sequential
+        self.acl = acl
+        self.container = container
+        self.ttl_ms = ttl_ms
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Create)
+            and (self.path, self.data, self.acl) == (other.path, other.data, other.acl)
+            and (self.ephemeral, self.sequential) == (other.ephemeral, other.sequential)
+            and (self.container, self.ttl_ms) == (other.container, other.ttl_ms)
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -75,11 +83,20 @@ class Delete:
     version: int = ANY_VERSION
 
 
-@dataclass(slots=True, frozen=True)
 class SetData:
-    path: str
-    data: bytes | None
-    version: int = ANY_VERSION
+    __slots__ = ("data", "path", "version")
+
+    def __init__(self, path: str, data: bytes | None, version: int = ANY_VERSION) -> None:
+        self.path = path
+        self.data = data
+        self.version = version
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SetData) and (self.path, self.data, self.version) == (
+            other.path,
+            other.data,
+            other.version,
+        )
 
 
 @dataclass(slots=True, frozen=True)
@@ -161,18 +178,24 @@ def create_of_flags(
     )
 
 
-class StepResult(NamedTuple):
-    code: Code
-    path: str | None = None  # what Create created (a sequential one got its number)
-    stat: Stat | None = None  # of Create, SetData and SetAcl: the node right after the step
+class StepResult:
+    __slots__ = ("code", "path", "stat")
+
+    def __init__(self, code: Code, path: str | None = None, stat: Stat | None = None) -> None:
+        self.code = code
+        self.path = path  # what Create created (a sequential one got its number)
+        self.stat = stat  # of Create, SetData and SetAcl: the node right after the step
 
 
-class Result(NamedTuple):
+class Result:
     """The answer to an operation: its transaction, or the code of the step that failed."""
 
-    code: Code
-    zxid: int  # of the transaction; of the newest one before it when the operation failed
-    steps: Sequence[StepResult]  # one for each step of a Multi, one for anything else
+    __slots__ = ("code", "steps", "zxid")
+
+    def __init__(self, code: Code, zxid: int, steps: Sequence[StepResult]) -> None:
+        self.code = code
+        self.zxid = zxid  # of the transaction; of the newest one before it when the operation failed
+        self.steps = steps  # one for each step of a Multi, one for anything else
 
     @property
     def ok(self) -> bool:

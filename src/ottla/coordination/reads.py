@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.coordination.acls import Perms, masked, permits, user_of
 from ottla.coordination.client import Answer
 from ottla.coordination.nodes import Node
-from ottla.coordination.operations import Code
+from ottla.coordination.operations import OK, Code
 from ottla.coordination.quotas import QUOTA_ROOT
 from ottla.coordination.sessions import Client
 from ottla.coordination.watches import (
@@ -29,28 +29,34 @@ from ottla.coordination.znodes import Tree
 from ottla.model.limits import ZNODE_WATCHES_PER_CLIENT_MAX
 
 
-@dataclass(slots=True, frozen=True)
 class Exists:
     """Stat. The watch is set even if the node is not there: it fires when it comes."""
 
-    path: str
-    watch: bool = False
+    __slots__ = ("path", "watch")
+
+    def __init__(self, path: str, watch: bool = False) -> None:
+        self.path = path
+        self.watch = watch
 
 
-@dataclass(slots=True, frozen=True)
 class GetData:
     """(data, Stat)"""
 
-    path: str
-    watch: bool = False
+    __slots__ = ("path", "watch")
+
+    def __init__(self, path: str, watch: bool = False) -> None:
+        self.path = path
+        self.watch = watch
 
 
-@dataclass(slots=True, frozen=True)
 class GetChildren:
     """(names, Stat)"""
 
-    path: str
-    watch: bool = False
+    __slots__ = ("path", "watch")
+
+    def __init__(self, path: str, watch: bool = False) -> None:
+        self.path = path
+        self.watch = watch
 
 
 @dataclass(slots=True, frozen=True)
@@ -153,11 +159,16 @@ _WATCH_TYPES = {
 }
 
 
-class Found(NamedTuple):
-    code: Code
-    value: Any = None
-    shown: str | None = None  # the one node whose state it tells; None: it may tell of any
-    missed: Sequence[Fired] = ()  # events that belong in front of it
+class Found:
+    __slots__ = ("code", "missed", "shown", "value")
+
+    def __init__(
+        self, code: Code, value: Any = None, shown: str | None = None, missed: Sequence[Fired] = ()
+    ) -> None:
+        self.code = code
+        self.value = value
+        self.shown = shown  # the one node whose state it tells; None: it may tell of any
+        self.missed = missed  # events that belong in front of it
 
 
 class Reader:
@@ -172,7 +183,7 @@ class Reader:
             CountDescendants: self._count_descendants,
             GetEphemerals: self._get_ephemerals,
             MultiRead: self._multi_read,
-            Sync: lambda _, read: Found(Code.OK, read.path),
+            Sync: lambda _, read: Found(OK, read.path),
             WhoAmI: self._who_am_i,
             AddWatch: self._add_watch,
             CheckWatches: self._check_watches,
@@ -181,6 +192,8 @@ class Reader:
         }
 
     def read(self, client: Client, read: Read) -> Found:
+        if isinstance(read, GetData):  # by far the most
+            return self._get_data(client, read)
         return self._by_type[type(read)](client, read)
 
     # Nodes
@@ -196,33 +209,36 @@ class Reader:
             if self._watches_left(client) < 1:
                 return Found(Code.THROTTLED_OP, None, path)
             self._watches.data.add(path, client)
-        return Found(Code.NO_NODE, None, path) if node is None else Found(Code.OK, node.stat(), _shown(path))
+        return Found(Code.NO_NODE, None, path) if node is None else Found(OK, node.stat(), _shown(path))
 
     def _get_data(self, client: Client, read: GetData) -> Found:
-        found = self._readable(client, read)
-        if isinstance(found, Code):
-            return Found(found, None, read.path)
+        path = read.path
+        node = self._tree.nodes.get(path)
+        if node is None:
+            return Found(Code.NO_NODE, None, path)
+        if (refused := self._refusal(client, node, read.watch)) is not None:
+            return Found(refused, None, path)
         if read.watch:
-            self._watches.data.add(read.path, client)
-        return Found(Code.OK, (found.data, found.stat()), _shown(read.path))
+            self._watches.data.add(path, client)
+        return Found(OK, (node.data, node.stat()), _shown(path))
 
     def _get_children(self, client: Client, read: GetChildren) -> Found:
-        found = self._readable(client, read)
-        if isinstance(found, Code):
-            return Found(found, None, read.path)
-        if read.watch:
-            self._watches.children.add(read.path, client)
-        return Found(Code.OK, (list(found.children or ()), found.stat()), read.path)
-
-    def _readable(self, client: Client, read: GetData | GetChildren) -> Node | Code:
-        node = self._tree.nodes.get(read.path)
+        path = read.path
+        node = self._tree.nodes.get(path)
         if node is None:
-            return Code.NO_NODE
+            return Found(Code.NO_NODE, None, path)
+        if (refused := self._refusal(client, node, read.watch)) is not None:
+            return Found(refused, None, path)
+        if read.watch:
+            self._watches.children.add(path, client)
+        return Found(OK, (list(node.children or ()), node.stat()), path)
+
+    def _refusal(self, client: Client, node: Node, watch: bool) -> Code | None:
         if not permits(node.acl, Perms.READ, client.identities):
             return Code.NO_AUTH
-        if read.watch and self._watches_left(client) < 1:
+        if watch and self._watches_left(client) < 1:
             return Code.THROTTLED_OP
-        return node
+        return None
 
     def _get_acl(self, client: Client, read: GetAcl) -> Found:
         node = self._tree.nodes.get(read.path)
@@ -231,7 +247,7 @@ class Reader:
         if not permits(node.acl, Perms.READ | Perms.ADMIN, client.identities):
             return Found(Code.NO_AUTH, None, read.path)
         may_change = permits(node.acl, Perms.ADMIN, client.identities)
-        return Found(Code.OK, (node.acl if may_change else masked(node.acl), node.stat()), read.path)
+        return Found(OK, (node.acl if may_change else masked(node.acl), node.stat()), read.path)
 
     def _count_descendants(self, client: Client, read: CountDescendants) -> Found:
         node = self._tree.nodes.get(read.path)
@@ -240,24 +256,22 @@ class Reader:
         if not permits(node.acl, Perms.READ, client.identities):
             return Found(Code.NO_AUTH)
         nodes = len(self._tree.nodes) if read.path == "/" else self._tree.usage(read.path).nodes
-        return Found(Code.OK, nodes - 1)
+        return Found(OK, nodes - 1)
 
     def _get_ephemerals(self, client: Client, read: GetEphemerals) -> Found:
         owned = self._tree.ephemerals.get(client.session.id, set()) if client.session else set()
         prefix = read.prefix.strip()
-        return Found(
-            Code.OK, sorted(path for path in owned if prefix in ("", "/") or path.startswith(prefix))
-        )
+        return Found(OK, sorted(path for path in owned if prefix in ("", "/") or path.startswith(prefix)))
 
     def _multi_read(self, client: Client, read: MultiRead) -> Found:
         answers = []
         for one in read.reads:
             found = self.read(client, one)
             answers.append(Answer(found.code, 0, found.value))
-        return Found(Code.OK, answers)
+        return Found(OK, answers)
 
     def _who_am_i(self, client: Client, read: WhoAmI) -> Found:
-        return Found(Code.OK, [(one.scheme, user_of(one)) for one in client.identities])
+        return Found(OK, [(one.scheme, user_of(one)) for one in client.identities])
 
     # Watches
 
@@ -270,7 +284,7 @@ class Reader:
         if self._watches_left(client) < 1:
             return Found(Code.THROTTLED_OP)
         self._watches.add_persistent(read.path, client, recursive=read.mode == 1)
-        return Found(Code.OK)
+        return Found(OK)
 
     def _check_watches(self, client: Client, read: CheckWatches) -> Found:
         if read.type not in _WATCH_TYPES:
@@ -278,7 +292,7 @@ class Reader:
         data_modes, child_modes = _WATCH_TYPES[read.type]
         has = self._watches.data.has(read.path, client, data_modes)
         has |= self._watches.children.has(read.path, client, child_modes)
-        return Found(Code.OK if has else Code.NO_WATCHER)
+        return Found(OK if has else Code.NO_WATCHER)
 
     def _remove_watches(self, client: Client, read: RemoveWatches) -> Found:
         if read.type not in _WATCH_TYPES:
@@ -286,7 +300,7 @@ class Reader:
         data_modes, child_modes = _WATCH_TYPES[read.type]
         removed = self._watches.data.remove(read.path, client, data_modes)
         removed |= self._watches.children.remove(read.path, client, child_modes)
-        return Found(Code.OK if removed else Code.NO_WATCHER)
+        return Found(OK if removed else Code.NO_WATCHER)
 
     def _set_watches(self, client: Client, read: SetWatches) -> Found:
         wanted = len(read.data) + len(read.exist) + len(read.child)
@@ -322,7 +336,7 @@ class Reader:
             self._watches.add_persistent(path, client, recursive=False)
         for path in read.recursive:
             self._watches.add_persistent(path, client, recursive=True)
-        return Found(Code.OK, None, None, missed)
+        return Found(OK, None, None, missed)
 
 
 def _shown(path: str) -> str | None:

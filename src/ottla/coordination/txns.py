@@ -12,20 +12,38 @@ from typing import NamedTuple
 from ottla.coordination.acls import OPEN_ACL, AccessList, decode_acl, encode_acl
 
 
-class Created(NamedTuple):
-    path: str
-    data: bytes | None
-    ephemeral_owner: int
-    acl: AccessList = OPEN_ACL
+class Created:
+    __slots__ = ("acl", "data", "ephemeral_owner", "path")
+
+    def __init__(
+        self, path: str, data: bytes | None, ephemeral_owner: int, acl: AccessList = OPEN_ACL
+    ) -> None:
+        self.path = path
+        self.data = data
+        self.ephemeral_owner = ephemeral_owner
+        self.acl = acl
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Created)
+            and (self.path, self.data, self.acl) == (other.path, other.data, other.acl)
+            and self.ephemeral_owner == other.ephemeral_owner
+        )
+
+
+class DataSet:
+    __slots__ = ("data", "path")
+
+    def __init__(self, path: str, data: bytes | None) -> None:
+        self.path = path
+        self.data = data
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DataSet) and (self.path, self.data) == (other.path, other.data)
 
 
 class Deleted(NamedTuple):
     path: str
-
-
-class DataSet(NamedTuple):
-    path: str
-    data: bytes | None
 
 
 class AclSet(NamedTuple):
@@ -48,10 +66,20 @@ class SessionClosed(NamedTuple):
 Change = Created | Deleted | DataSet | AclSet | SessionOpened | SessionClosed
 
 
-class Txn(NamedTuple):
-    zxid: int
-    time_ms: int
-    changes: tuple[Change, ...]
+class Txn:
+    __slots__ = ("changes", "time_ms", "zxid")
+
+    def __init__(self, zxid: int, time_ms: int, changes: tuple[Change, ...]) -> None:
+        self.zxid = zxid
+        self.time_ms = time_ms
+        self.changes = changes
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Txn)
+            and (self.zxid, self.time_ms) == (other.zxid, other.time_ms)
+            and self.changes == other.changes
+        )
 
 
 _CREATED, _DELETED, _DATA_SET, _ACL_SET, _SESSION_OPENED, _SESSION_CLOSED = range(1, 7)

@@ -14,10 +14,11 @@ from ottla.coordination import quotas
 from ottla.coordination.acls import READ_ACL, Identity
 from ottla.coordination.decisions import decide
 from ottla.coordination.nodes import Node
-from ottla.coordination.operations import ANY_VERSION, Operation, Result, Stat
+from ottla.coordination.operations import ANY_VERSION, Operation, Result
 from ottla.coordination.owners import NO_SESSION, is_session
 from ottla.coordination.paths import RESERVED
 from ottla.coordination.quotas import Quotas, Usage
+from ottla.coordination.stat import Stat
 from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, SessionOpened, Txn
 
 BeforeChange = Callable[[str, Node], None]
@@ -119,7 +120,7 @@ class Tree:
         self.last_zxid = txn.zxid
 
     def _create(self, change: Created, txn: Txn) -> None:
-        path, data, owner, acl = change
+        path, owner = change.path, change.ephemeral_owner
         assert path not in self.nodes, f"{path} exists"
         cut = path.rfind("/")
         parent = self._changing(path[:cut] or "/")
@@ -127,7 +128,9 @@ class Tree:
         if parent.children is None:
             parent.children = set()
         parent.children.add(path[cut + 1 :])
-        node = self.nodes[path] = Node(data, txn.zxid, txn.time_ms, owner, acl, self.snapshot_mark)
+        node = self.nodes[path] = Node(
+            change.data, txn.zxid, txn.time_ms, owner, change.acl, self.snapshot_mark
+        )
         self.data_bytes += len(path) + node.data_length
         if owner != NO_SESSION or path.startswith(quotas.QUOTA_ROOT):
             self._enlist(path, node)
@@ -176,8 +179,9 @@ class Tree:
     def _set_data(self, change: DataSet, txn: Txn) -> None:
         node = self._changing(change.path)
         before = node.data_length
-        node.data = change.data
-        node.data_set(len(change.data) if change.data else 0, txn.zxid, txn.time_ms)
+        data = change.data
+        node.data = data
+        node.data_set(len(data) if data else 0, txn.zxid, txn.time_ms)
         self.data_bytes += node.data_length - before
         if self.quotas.prefixes:
             self._use(change.path, Usage(0, node.data_length - before))

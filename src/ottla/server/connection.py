@@ -21,9 +21,8 @@ from ottla.model.limits import (
     REQUESTS_IN_FLIGHT_PER_CONNECTION,
 )
 from ottla.model.listeners import Listener
-from ottla.protocol.codec import Chunk
 from ottla.protocol.frames import FrameCutter
-from ottla.protocol.primitives import chunk_size
+from ottla.protocol.primitives import Chunk, chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
 from ottla.server.warming import is_resident
 

@@ -14,6 +14,7 @@ WRITABLE = 2
 BROKEN = 4  # reset or hung up: reported whether asked for or not
 HANGUP = 8  # the peer sends no more; only for those whose bytes are not read (where the platform can tell)
 
+_ONLY_READABLE: int = getattr(select, "EPOLLIN", 0)
 EVENTS_PER_TURN_MAX = 512  # bounds a turn; what is left is reported again, in turn
 
 
@@ -59,6 +60,9 @@ class EpollPoller:
         timeout = None if timeout_ms is None else timeout_ms / 1000
         ready = []
         for fd, mask in self._epoll.poll(timeout, EVENTS_PER_TURN_MAX):
+            if mask == _ONLY_READABLE:  # nearly always
+                ready.append((fd, READABLE))
+                continue
             bits = 0
             if mask & select.EPOLLIN:
                 bits = READABLE

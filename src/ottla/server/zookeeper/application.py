@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from typing import Any
 
 from ottla.coordination.operations import Code, Result
 from ottla.coordination.service import CoordinationService
@@ -32,6 +33,7 @@ from ottla.server.zookeeper.four_letter_words import Words
 from ottla.server.zookeeper.handshake import shake_hands
 from ottla.server.zookeeper.peer import Exchange, Peer
 from ottla.server.zookeeper.reads import READS
+from ottla.server.zookeeper.route import Route
 from ottla.server.zookeeper.traffic import Traffic
 
 log = logging.getLogger(__name__)
@@ -67,9 +69,11 @@ class ZooKeeperApplication:
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         self._arrived_us = self._now_us()
         late_us = self._arrived_us + ZNODE_TURN_HANDLING_US_MAX
-        return [
-            connection for connection, frames in arrivals if not self._handle_all(connection, frames, late_us)
-        ]
+        unserved: list[Connection] = []
+        for connection, frames in arrivals:
+            if not self._handle_all(connection, frames, late_us):
+                unserved.append(connection)
+        return unserved
 
     def disconnected(self, connection: Connection) -> None:
         peer = self.peers.pop(connection, None)
@@ -82,13 +86,13 @@ class ZooKeeperApplication:
         """Frames one by one, as far as time and the connection allow; False when that was not even one."""
         peer = self.peers.get(connection) or self._welcome(connection)
         peer.answer_bytes = 0
-        for number, frame in enumerate(frames):
+        for number in range(len(frames)):
             is_late = peer.answer_bytes > ANSWER_BYTES_AHEAD or self._now_us() > late_us
             if is_late or not connection.may_go_on():
                 connection.give_back(frames[number:])
                 return number > 0
             try:
-                self._handle(peer, frame)
+                self._handle(peer, frames[number])
             except Malformed as problem:
                 self._drop(connection, str(problem))
                 return True
@@ -116,12 +120,12 @@ class ZooKeeperApplication:
             self._open(peer, frame)
             return
         xid, operation = decode_request_header(frame)
-        if (read := READS.get(operation)) is not None:
-            question, _ = read.decode(frame, REQUEST_HEADER_BYTES)
-            self._service.read(client, question, Exchange(peer, xid, read.encode, self._arrived_us).answer)
-        elif (change := CHANGES.get(operation)) is not None:
-            wanted, _ = change.decode(frame, REQUEST_HEADER_BYTES)
-            self._service.submit(client, wanted, Exchange(peer, xid, change.encode, self._arrived_us).answer)
+        if (route := READS.get(operation)) is not None:
+            read = _asked(route, frame)
+            self._service.read(client, read, Exchange(peer, xid, route.encode, self._arrived_us).answer)
+        elif (route := CHANGES.get(operation)) is not None:
+            change = _asked(route, frame)
+            self._service.submit(client, change, Exchange(peer, xid, route.encode, self._arrived_us).answer)
         elif operation == OpCode.PING:
             self._service.touch(client)
             self._expect(peer, xid).reply(self._service.zxid, Code.OK)
@@ -143,13 +147,7 @@ class ZooKeeperApplication:
     def _handle_rare(self, peer: Peer, client: Client, xid: int, operation: int, frame: memoryview) -> None:
         match operation:
             case OpCode.MULTI:
-                multi, operations = decode_multi(frame, REQUEST_HEADER_BYTES)
-                exchange = self._expect(peer, xid)
-
-                def answer(result: Result) -> None:
-                    exchange.reply(result.zxid, Code.OK, encode_multi(operations, result))
-
-                self._service.submit(client, multi, answer)
+                self._change_together(peer, client, xid, frame)
             case OpCode.CLOSE_SESSION:
                 self._close_session(peer, client, xid)
             case OpCode.AUTH:
@@ -160,6 +158,15 @@ class ZooKeeperApplication:
                 self._expect(peer, xid).reply(self._service.zxid, Code.RECONFIG_DISABLED)
             case _:
                 self._expect(peer, xid).reply(self._service.zxid, Code.UNIMPLEMENTED)
+
+    def _change_together(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
+        multi, operations = decode_multi(frame, REQUEST_HEADER_BYTES)
+        exchange = self._expect(peer, xid)
+
+        def answer(result: Result) -> None:
+            exchange.reply(result.zxid, Code.OK, encode_multi(operations, result))
+
+        self._service.submit(client, multi, answer)
 
     def _close_session(self, peer: Peer, client: Client, xid: int) -> None:
         exchange = self._expect(peer, xid)
@@ -197,6 +204,16 @@ class ZooKeeperApplication:
         log.warning("%s is not authenticated: %s", peer.connection, reason)
         self._expect(peer, xid).reply(_NO_ZXID, Code.AUTH_FAILED)
         peer.end()
+
+
+def _asked(route: Route, frame: memoryview) -> Any:
+    """What the request asks for, as the room calls it."""
+    if route.frequent is not None:
+        asked = route.frequent(frame)
+        if asked is not None:
+            return asked
+    asked, _ = route.decode(frame, REQUEST_HEADER_BYTES)
+    return asked
 
 
 def _nothing(_: object) -> bytes:

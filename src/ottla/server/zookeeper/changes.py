@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.coordination.operations import (
     Check,
@@ -18,7 +18,7 @@ from ottla.coordination.operations import (
     create_of_flags,
 )
 from ottla.protocol.primitives import Buffer
-from ottla.protocol.zookeeper.jute import encode, reader_of, writer
+from ottla.protocol.zookeeper.jute import encode, reader_of
 from ottla.protocol.zookeeper.multi import WRITES, Step, decode_multi_request, encode_multi_response
 from ottla.protocol.zookeeper.operations import REQUESTS, OpCode
 from ottla.protocol.zookeeper.records import (
@@ -28,13 +28,11 @@ from ottla.protocol.zookeeper.records import (
     Stat,
     StatResponse,
 )
+from ottla.server.zookeeper import frequent_requests
+from ottla.server.zookeeper.answer_bodies import of_set_data
+from ottla.server.zookeeper.route import Route
 
 _CONTAINER = 4  # as a create flag
-
-
-class ChangeRoute(NamedTuple):
-    decode: Callable[[Buffer, int], tuple[Operation, int]]  # the operation, and where its bytes end
-    encode: Callable[[Result], bytes]
 
 
 def _create_container(path: str, data: bytes | None, acl: Any, flags: int) -> Any:
@@ -66,11 +64,8 @@ def _created_with_stat(result: Result) -> bytes:
     return encode(_step_record(OpCode.CREATE2, result.steps[0]) or ())
 
 
-def _encode_stat_of(result: Result) -> bytes:
-    return _encode_stat(result.steps[0].stat)
-
-
-_encode_stat: Callable[[Any], bytes] = writer(Stat)  # the room's is a tuple of the same numbers
+def _nothing(_: Result) -> bytes:
+    return b""
 
 
 def _step_record(operation: OpCode, result: StepResult) -> tuple[Any, ...] | None:
@@ -89,15 +84,15 @@ def _step_record(operation: OpCode, result: StepResult) -> tuple[Any, ...] | Non
     return None
 
 
-ROUTES: dict[int, ChangeRoute] = {
-    OpCode.CREATE: ChangeRoute(_decoder(OpCode.CREATE), _created),
-    OpCode.CREATE2: ChangeRoute(_decoder(OpCode.CREATE2), _created_with_stat),
-    OpCode.CREATE_CONTAINER: ChangeRoute(_decoder(OpCode.CREATE_CONTAINER), _created_with_stat),
-    OpCode.CREATE_TTL: ChangeRoute(_decoder(OpCode.CREATE_TTL), _created_with_stat),
-    OpCode.DELETE: ChangeRoute(_decoder(OpCode.DELETE), lambda _: b""),
-    OpCode.SET_DATA: ChangeRoute(_decoder(OpCode.SET_DATA), _encode_stat_of),
-    OpCode.SET_ACL: ChangeRoute(_decoder(OpCode.SET_ACL), _encode_stat_of),
-    OpCode.CHECK: ChangeRoute(_decoder(OpCode.CHECK), _encode_stat_of),
+ROUTES: dict[int, Route] = {
+    OpCode.CREATE: Route(_decoder(OpCode.CREATE), _created, frequent_requests.create),
+    OpCode.CREATE2: Route(_decoder(OpCode.CREATE2), _created_with_stat, frequent_requests.create),
+    OpCode.CREATE_CONTAINER: Route(_decoder(OpCode.CREATE_CONTAINER), _created_with_stat),
+    OpCode.CREATE_TTL: Route(_decoder(OpCode.CREATE_TTL), _created_with_stat),
+    OpCode.DELETE: Route(_decoder(OpCode.DELETE), _nothing),
+    OpCode.SET_DATA: Route(_decoder(OpCode.SET_DATA), of_set_data, frequent_requests.set_data),
+    OpCode.SET_ACL: Route(_decoder(OpCode.SET_ACL), of_set_data),
+    OpCode.CHECK: Route(_decoder(OpCode.CHECK), _nothing),
 }
 
 

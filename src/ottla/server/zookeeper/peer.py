@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 from ottla.coordination.operations import Code
 from ottla.coordination.sessions import Client
 from ottla.coordination.watches import WatchEvent
 from ottla.model.limits import EVENT_BYTES_AHEAD
-from ottla.protocol.codec import Chunk
-from ottla.protocol.zookeeper.headers import NOTIFICATION_XID, encode_reply
+from ottla.protocol.primitives import Chunk
+from ottla.protocol.zookeeper.headers import NOTIFICATION_XID
 from ottla.protocol.zookeeper.jute import writer
 from ottla.protocol.zookeeper.records import WatcherEvent
 from ottla.server.connection import Connection
+from ottla.server.zookeeper.answer_bodies import encode_reply
 from ottla.server.zookeeper.authentication import SaslExchange
 from ottla.server.zookeeper.traffic import Traffic
 
@@ -21,6 +23,14 @@ _STATE_CONNECTED = 3
 _encode_event = writer(WatcherEvent)
 
 EncodeValue = Callable[[Any], bytes]
+
+_EVENTS_KEPT = 16  # those of one transaction, which many may hear of
+
+
+@lru_cache(_EVENTS_KEPT)
+def _event_bytes(event: WatchEvent) -> bytes:
+    body = _encode_event(WatcherEvent(event.type, _STATE_CONNECTED, event.path))
+    return encode_reply(NOTIFICATION_XID, event.zxid, Code.OK, body)
 
 
 class Answered(Protocol):
@@ -58,8 +68,7 @@ class Peer:
 
     def notify(self, event: WatchEvent) -> None:
         """An event overtakes the answers that are awaited: they may show what it tells of."""
-        body = _encode_event(WatcherEvent(event.type, _STATE_CONNECTED, event.path))
-        reply = encode_reply(NOTIFICATION_XID, event.zxid, Code.OK, body)
+        reply = _event_bytes(event)
         if not self.connection.has_output:
             self.events_unsent_bytes = 0
         self.events_unsent_bytes += len(reply)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.coordination import reads
 from ottla.coordination.client import Answer
@@ -16,57 +16,59 @@ from ottla.protocol.zookeeper.multi import Step, decode_multi_request, encode_mu
 from ottla.protocol.zookeeper.operations import REQUESTS, OpCode
 from ottla.protocol.zookeeper.records import (
     AclResponse,
-    ChildrenResponse,
     ClientInfo,
     CountResponse,
     DataResponse,
     ErrorResponse,
     PathResponse,
-    Stat,
     TextsResponse,
     WhoAmIResponse,
 )
+from ottla.server.zookeeper import answer_bodies, frequent_requests
+from ottla.server.zookeeper.route import Route
 
 
-class ReadRoute(NamedTuple):
-    decode: Callable[[Buffer, int], tuple[Read, int]]  # the read, and where its bytes end
-    encode: Callable[[Answer], bytes]
-
-
-def _routes() -> dict[int, ReadRoute]:
-    encode_stat, encode_data = writer(Stat), writer(DataResponse)
-    encode_children, encode_acl = writer(ChildrenResponse), writer(AclResponse)
+def _routes() -> dict[int, Route]:
+    encode_acl = writer(AclResponse)
     return {
-        OpCode.EXISTS: ReadRoute(_decoder(OpCode.EXISTS, reads.Exists), lambda a: encode_stat(a.value)),
-        OpCode.GET_DATA: ReadRoute(_decoder(OpCode.GET_DATA, reads.GetData), lambda a: encode_data(a.value)),
-        OpCode.GET_CHILDREN: ReadRoute(
-            _decoder(OpCode.GET_CHILDREN, reads.GetChildren), lambda a: encode(TextsResponse(a.value[0]))
+        OpCode.EXISTS: Route(
+            _decoder(OpCode.EXISTS, reads.Exists), answer_bodies.of_exists, frequent_requests.exists
         ),
-        OpCode.GET_CHILDREN2: ReadRoute(
-            _decoder(OpCode.GET_CHILDREN2, reads.GetChildren), lambda a: encode_children(a.value)
+        OpCode.GET_DATA: Route(
+            _decoder(OpCode.GET_DATA, reads.GetData), answer_bodies.of_get_data, frequent_requests.get_data
         ),
-        OpCode.GET_ACL: ReadRoute(_decoder(OpCode.GET_ACL, reads.GetAcl), lambda a: encode_acl(a.value)),
-        OpCode.SYNC: ReadRoute(_decoder(OpCode.SYNC, reads.Sync), lambda a: encode(PathResponse(a.value))),
-        OpCode.GET_EPHEMERALS: ReadRoute(
+        OpCode.GET_CHILDREN: Route(
+            _decoder(OpCode.GET_CHILDREN, reads.GetChildren),
+            lambda a: encode(TextsResponse(a.value[0])),
+            frequent_requests.get_children,
+        ),
+        OpCode.GET_CHILDREN2: Route(
+            _decoder(OpCode.GET_CHILDREN2, reads.GetChildren),
+            answer_bodies.of_get_children2,
+            frequent_requests.get_children,
+        ),
+        OpCode.GET_ACL: Route(_decoder(OpCode.GET_ACL, reads.GetAcl), lambda a: encode_acl(a.value)),
+        OpCode.SYNC: Route(_decoder(OpCode.SYNC, reads.Sync), lambda a: encode(PathResponse(a.value))),
+        OpCode.GET_EPHEMERALS: Route(
             _decoder(OpCode.GET_EPHEMERALS, reads.GetEphemerals), lambda a: encode(TextsResponse(a.value))
         ),
-        OpCode.GET_ALL_CHILDREN_NUMBER: ReadRoute(
+        OpCode.GET_ALL_CHILDREN_NUMBER: Route(
             _decoder(OpCode.GET_ALL_CHILDREN_NUMBER, reads.CountDescendants),
             lambda a: encode(CountResponse(a.value)),
         ),
-        OpCode.WHO_AM_I: ReadRoute(
+        OpCode.WHO_AM_I: Route(
             lambda _, position: (reads.WhoAmI(), position),
             lambda a: encode(WhoAmIResponse([ClientInfo(*identity) for identity in a.value])),
         ),
-        OpCode.MULTI_READ: ReadRoute(_decode_multi_read, _encode_multi_read),
+        OpCode.MULTI_READ: Route(_decode_multi_read, _encode_multi_read),
         # ZooKeeper answers this one with a code in the body too.
-        OpCode.ADD_WATCH: ReadRoute(
+        OpCode.ADD_WATCH: Route(
             _decoder(OpCode.ADD_WATCH, reads.AddWatch), lambda _: encode(ErrorResponse(Code.OK))
         ),
-        OpCode.CHECK_WATCHES: ReadRoute(_decoder(OpCode.CHECK_WATCHES, reads.CheckWatches), _nothing),
-        OpCode.REMOVE_WATCHES: ReadRoute(_decoder(OpCode.REMOVE_WATCHES, reads.RemoveWatches), _nothing),
-        OpCode.SET_WATCHES: ReadRoute(_decoder(OpCode.SET_WATCHES, reads.SetWatches), _nothing),
-        OpCode.SET_WATCHES2: ReadRoute(_decoder(OpCode.SET_WATCHES2, reads.SetWatches), _nothing),
+        OpCode.CHECK_WATCHES: Route(_decoder(OpCode.CHECK_WATCHES, reads.CheckWatches), _nothing),
+        OpCode.REMOVE_WATCHES: Route(_decoder(OpCode.REMOVE_WATCHES, reads.RemoveWatches), _nothing),
+        OpCode.SET_WATCHES: Route(_decoder(OpCode.SET_WATCHES, reads.SetWatches), _nothing),
+        OpCode.SET_WATCHES2: Route(_decoder(OpCode.SET_WATCHES2, reads.SetWatches), _nothing),
     }
 
 

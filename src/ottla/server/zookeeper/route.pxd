@@ -1,0 +1,4 @@
+cdef class Route:
+    cdef readonly object decode
+    cdef readonly object encode
+    cdef readonly object frequent
