@@ -33,6 +33,12 @@ def cpu_seconds(pid: int) -> float:
     return sum(_cpu_ticks(each) for each in family(pid)) / _TICKS_PER_SECOND
 
 
+def own_and_kernel_seconds(pid: int) -> tuple[float, float]:
+    """What the process itself has used so far: in its own code, and in system calls."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) / _TICKS_PER_SECOND, int(fields[12]) / _TICKS_PER_SECOND
+
+
 def _cpu_ticks(pid: int) -> int:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15]))  # its own user and system time, and those of children that ended

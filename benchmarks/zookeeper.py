@@ -1,6 +1,6 @@
 """Our coordination service against Apache ZooKeeper standalone, on this machine, in one run.
 
-    python -m benchmarks.zookeeper [--seconds 4] [--sessions 10000]
+    python -m benchmarks.zookeeper [--seconds 4] [--sessions 10000] [--only ottla|zookeeper] [--rows reads]
 
 The load comes from `raw_load`, a client in C that is pinned to the last core; each server has the first one.
 ZooKeeper is warmed before it is measured (`--warmup`); its jars are those of the interop suite (Maven). Both
@@ -10,6 +10,7 @@ sync every write before they answer. Watches: 64 clients hold a persistent watch
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import socket
 import subprocess
@@ -20,7 +21,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.processes import CLIENT_CORE, SERVER_CORE, cpu_seconds, on_core, pin, resident_mib
+from benchmarks.processes import (
+    CLIENT_CORE,
+    SERVER_CORE,
+    cpu_seconds,
+    on_core,
+    own_and_kernel_seconds,
+    pin,
+    resident_mib,
+)
 from benchmarks.raw_load import ZOOKEEPER_ID_AT, Figures, RawLoad, Running, Shape
 
 from ottla.client.zookeeper import ConnectionLost, ZooKeeperClient
@@ -37,6 +46,7 @@ GET = encode_request(0, OpCode.GET_DATA, encode(WatchedRequest(NODE, False)))
 SET = encode_request(0, OpCode.SET_DATA, encode(SetDataRequest(NODE, bytes(100), -1)))
 WATCH = encode_request(0, OpCode.ADD_WATCH, encode(WatchTypeRequest(NODE, 0)))
 WATCHERS = 64
+ROWS = ("sync writes", "reads", "watches", "sessions")
 _START_SECONDS = 60
 
 
@@ -144,22 +154,27 @@ def measure(server: Server, load: Load, options: argparse.Namespace) -> Figures:
     figures: Figures = {"start, s": server.started_seconds, "memory idle, MiB": resident_mib(server.pid)}
     with ZooKeeperClient("127.0.0.1", server.port) as client:
         client.create(NODE, bytes(100))
-    seconds = options.seconds
-    for request in (SET, GET):
-        load.run(server.port, request, Shape(64, 4), options.warmup if server.name == "ZooKeeper" else 1)
+    seconds, rows = options.seconds, options.rows
     for kind, request, cases in (
         ("sync writes", SET, ((1, 1), (16, 1), (64, 1), (64, 4))),
         ("reads", GET, ((1, 1), (64, 1), (64, 4))),
     ):
+        if kind not in rows:
+            continue
+        load.run(server.port, request, Shape(64, 4), options.warmup if server.name == "ZooKeeper" else 1)
         for clients, in_flight in cases:
-            spent = cpu_seconds(server.pid)
+            before = own_and_kernel_seconds(server.pid)
             result = load.run(server.port, request, Shape(clients, in_flight), seconds)
             name = f"{kind}, {clients} clients x {in_flight}"
             figures[f"{name}, per second"] = result["per_second"]
-            figures[f"{name}, CPU µs"] = (cpu_seconds(server.pid) - spent) / result["all_requests"] * 1e6
-    figures["watches fired/s"] = _watches(server, load, seconds)
+            after = own_and_kernel_seconds(server.pid)
+            for part, began, ended in zip(("own", "kernel"), before, after, strict=True):
+                figures[f"{name}, {part} CPU µs"] = (ended - began) / result["all_requests"] * 1e6
+    if "watches" in rows:
+        figures["watches fired/s"] = _watches(server, load, seconds)
     figures["memory loaded, MiB"] = resident_mib(server.pid)
-    figures |= _idle_sessions(server, load, options.sessions)
+    if "sessions" in rows:
+        figures |= _idle_sessions(server, load, options.sessions)
     return figures
 
 
@@ -209,20 +224,26 @@ def main() -> None:
         "--warmup", type=float, default=15, help="seconds of load before ZooKeeper is measured"
     )
     parser.add_argument("--sessions", type=int, default=10_000, help="that idle")
+    parser.add_argument("--only", choices=("ottla", "zookeeper"), help="one of the two")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="what is measured")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     load = Load(folder)
+    mine: Figures = {}
+    theirs: Figures = {}
     try:
-        with ours(folder / "ours") as server:
-            mine = measure(server, load, options)
-        with apache(folder / "apache", zookeeper_java()) as server:
-            theirs = measure(server, load, options)
+        if options.only != "zookeeper":
+            with ours(folder / "ours") as server:
+                mine = measure(server, load, options)
+        if options.only != "ottla":
+            with apache(folder / "apache", zookeeper_java()) as server:
+                theirs = measure(server, load, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"{'':44}{'Ottla':>12}{'ZooKeeper':>12}{'ratio':>8}")
-    for name, value in mine.items():
-        other = theirs[name]
-        print(f"{name:44}{value:12,.1f}{other:12,.1f}{value / other if other else float('nan'):8.2f}")
+    for name in mine or theirs:
+        own, other = mine.get(name, math.nan), theirs.get(name, math.nan)
+        print(f"{name:44}{own:12,.1f}{other:12,.1f}{own / other if other else math.nan:8.2f}")
 
 
 if __name__ == "__main__":
