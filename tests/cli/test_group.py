@@ -157,6 +157,14 @@ def test_a_file_that_holds_no_offsets_is_refused(client: Program, group: str) ->
     assert "bad2.json" in client.fails(1, "group", "reset", group, "--file", "bad2.json")
 
 
+def test_records_of_groups_are_told_in_words(client: Program, group: str, topic: str) -> None:
+    lines = client.ok("consume", "__consumer_offsets").out.splitlines()
+    (told, *_) = [line for line in lines if line.startswith(f"offset of group {group} in {topic}-0: ")]
+    assert ", committed at 1" in told
+    rows = client.ok("consume", "__consumer_offsets", "-o", "jsonl").json_lines
+    assert f"offset of group {group} in {topic}-0" in [row["key"] for row in rows]
+
+
 def test_groups_are_deleted_after_asking(client: Program, group: str) -> None:
     assert "--yes" in client.fails(5, "group", "rm", group)
     client.ok("group", "rm", group, "--dry-run")

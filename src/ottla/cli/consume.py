@@ -8,7 +8,17 @@ import sys
 from ottla.cli.clusters import bootstrap_of
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.reading_options import add_reading
-from ottla.cli.record_forms import CSV_COLUMNS, DECODERS, Decode, Form, csv_form, json_form, value_form
+from ottla.cli.record_forms import (
+    CSV_COLUMNS,
+    DECODERS,
+    Decode,
+    Form,
+    csv_form,
+    json_form,
+    text_form,
+    value_form,
+)
+from ottla.model.topics import INTERNAL_TOPICS
 
 _POLL_SECONDS = 1.0
 _PLACES = "start, end, 100, -5 (before the end), @-1h, @2026-11-01T10:00"
@@ -63,6 +73,16 @@ def _show_records(options: argparse.Namespace, start: str, stop: str | None, cou
 
 
 def _form(options: argparse.Namespace) -> Form:
+    """Records of groups and transactions are told in words, with their keys, unless --decode says else."""
+    if options.topic not in INTERNAL_TOPICS or options.decode is not None:
+        return _plain_form(options)
+    from ottla.cli.state_records import state_form
+
+    is_table = options.format is None and options.output == "table"
+    return state_form(options.topic, text_form("%k: %v\\n") if is_table else _plain_form(options))
+
+
+def _plain_form(options: argparse.Namespace) -> Form:
     decode = _decoder(options)
     if options.format is not None:
         form: Form = options.format

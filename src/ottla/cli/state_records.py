@@ -1,9 +1,11 @@
-"""The records of the broker's own topics as text, for `ottla log dump --records`."""
+"""The records of the broker's own topics as text, for `ottla log dump --records` and `ottla consume`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from ottla.cli.record_forms import Form
 from ottla.coordinator.consumer_records import ConsumerRecord, TopicPartitions
 from ottla.coordinator.group_records import (
     GroupMetadataValue,
@@ -16,6 +18,9 @@ from ottla.coordinator.transaction_records import read_transaction
 from ottla.log.inspection.readable import RecordDecoders
 from ottla.model.topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, topic_id_text
 from ottla.protocol.fields import Message, fields_of
+
+if TYPE_CHECKING:
+    from ottla.client.fetched import ConsumedRecord
 
 
 def group_record_text(key: bytes | None, value: bytes | None) -> tuple[str | None, str | None]:
@@ -85,6 +90,20 @@ def transaction_text(key: bytes | None, value: bytes | None) -> tuple[str | None
         f"epoch {transaction.producer_epoch}, timeout {transaction.timeout_ms} ms, "
         f"updated at {transaction.updated_ms}, partitions: {partitions or 'none'}"
     )
+
+
+def state_form(topic: str, form: Form) -> Form:
+    """`form` with the text of keys and values; of a stranger's bytes with what they are."""
+    decoder = RECORD_DECODERS[topic]
+
+    def show(record: ConsumedRecord) -> bytes:
+        try:
+            key, value = decoder(record.key, record.value)
+        except ValueError:
+            return form(record)
+        return form(record._replace(key=key and key.encode(), value=value and value.encode()))
+
+    return show
 
 
 RECORD_DECODERS: RecordDecoders = {OFFSETS_TOPIC: group_record_text, TRANSACTIONS_TOPIC: transaction_text}
