@@ -110,11 +110,14 @@ def log_of(running: InProcessBroker, topic: str) -> PartitionLog:
 
 
 def change_topic(client: WireClient, topic: str, **settings: str) -> None:
+    change(client, 2, topic, {name.replace("_", "."): value for name, value in settings.items()})
+
+
+def change(client: WireClient, kind: int, name: str, settings: dict[str, str]) -> None:
     alterations = [
-        incremental_alter_configs.AlterableConfig(name.replace("_", "."), 0, value)
-        for name, value in settings.items()
+        incremental_alter_configs.AlterableConfig(setting, 0, value) for setting, value in settings.items()
     ]
-    resource = incremental_alter_configs.AlterConfigsResource(2, topic, alterations)
+    resource = incremental_alter_configs.AlterConfigsResource(kind, name, alterations)
     (result,) = client.call(IncrementalAlterConfigsRequest([resource]), 1).responses
     assert result.error_code == ErrorCode.NONE, result
 
@@ -287,15 +290,40 @@ def test_a_pass_is_given_up_when_the_topic_is_not_compacted_any_more(tmp_path: P
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks for processes in /proc")
 class TestDeaths:
-    def test_a_cleaner_that_is_killed_shows(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def test_a_cleaner_that_is_killed_shows_until_another_has_done_its_work(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         with running_broker(tmp_path, SLOW_DISK) as running, WireClient(running.bootstrap) as client:
             topic = create_topic(client, configs=COMPACTED)
             write_dirt(client, topic)
-            wait_until(lambda: cleaner_pids(os.getpid()))
-            os.kill(cleaner_pids(os.getpid())[0], signal.SIGKILL)
+            self.kill_cleaner(running)
             wait_until(lambda: "cleaner" in problems(running))
-            assert "the cleaner's process ended with -9" in problems(running)["cleaner"]
+            assert "will be tried again: the cleaner's process ended with -9" in problems(running)["cleaner"]
+            wait_until(lambda: cleaner_pids(os.getpid()))
+            change(client, 4, "", {"log.cleaner.io.max.bytes.per.second": "1e9"})
+            self.kill_cleaner(running)  # it still has the old limit
+            wait_until(lambda: is_cleaned(running, topic))
+            wait_until(lambda: problems(running) == {})
             assert latest(records(client, topic)) == {b"key%d" % key: b"29" for key in range(3)}
+
+    def test_a_log_at_which_every_cleaner_dies_is_left_alone(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with running_broker(tmp_path, SLOW_DISK) as running, WireClient(running.bootstrap) as client:
+            topic = create_topic(client, configs=COMPACTED)
+            write_dirt(client, topic)
+            for _ in range(3):
+                self.kill_cleaner(running)
+            wait_until(lambda: "not cleaned any more" in problems(running).get("cleaner", ""))
+            assert latest(records(client, topic)) == {b"key%d" % key: b"29" for key in range(3)}
+
+    def kill_cleaner(self, running: InProcessBroker) -> None:
+        """One that is at work, and not the next one too."""
+        failures = running.metric("log.cleaner.failures")
+        wait_until(lambda: cleaner_pids(os.getpid()))
+        (cleaner,) = cleaner_pids(os.getpid())
+        os.kill(cleaner, signal.SIGKILL)
+        wait_until(lambda: running.metric("log.cleaner.failures") == failures + 1)
 
     def test_a_broker_that_stops_takes_its_cleaner_with_it(self, tmp_path: Path) -> None:
         with running_broker(tmp_path, SLOW_DISK) as running, WireClient(running.bootstrap) as client:

@@ -1,8 +1,9 @@
 """Compaction in the broker: finds the dirtiest logs, keeps passes over them going, and tells how it fares.
 
 `log.cleaner.threads` is how many logs are cleaned at a time, each by a process of its own which is there only
-while there is something to clean. A log that cannot be cleaned is named once, with the reason, and left alone
-until the next start; the others go on.
+while there is something to clean. A process that ends is followed by another, unless it is always the same
+log at which it ends. A log that cannot be cleaned is named once, with the reason, and left alone until the
+next start; the others go on.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 
 _NAMES_SHOWN_MAX = 5
 _SLICE = 256  # partitions looked at in one turn
+_DEATHS_MAX = 3  # in a row at one log: what ends the process is in there
 _DEDUPE_BYTES_MAX = 2**31 - 1  # of one pass, as in Kafka
 
 
@@ -67,6 +69,7 @@ class Cleaning:
         self._fail = fail
         self._slots: list[_Slot] = []
         self._uncleanable: dict[PartitionLog, str] = {}
+        self._deaths: dict[PartitionLog, int] = {}  # of processes, since the log was last cleaned
         self._last_error: str | None = None
         self._is_looking = False
         self._is_stopped = False
@@ -145,6 +148,9 @@ class Cleaning:
         self._is_looking = True
         self._uncleanable = {
             own: reason for own, reason in self._uncleanable.items() if self._directory_of(own) is not None
+        }
+        self._deaths = {
+            own: count for own, count in self._deaths.items() if self._directory_of(own) is not None
         }
         present = [partition for partition in self._partitions if partition.config.cleanup_compact]
         self._look_at(present, 0, [])
@@ -233,17 +239,24 @@ class Cleaning:
             self._bytes_read.value += outcome.bytes_read
             self._bytes_written.value += outcome.bytes_written
             self._last_error = None
+            self._deaths.pop(ended.partition.log, None)
             self.look()
         elif outcome is not None:
             self._failed(ended.partition, outcome)
 
     def _failed(self, partition: Partition, error: BaseException) -> None:
-        """A disk that is full or busy may be better next time; what is in the files will not be."""
+        """A disk that is full or busy may be better next time, and a process may have been killed for its
+        memory; what is in the files will not be better.
+        """
         self._failures.value += 1
         trouble = error.trouble if isinstance(error, CleanerFailed) else None
+        may_pass = trouble is Trouble.DISK or isinstance(error, OSError)
+        if trouble is Trouble.DEATH:
+            self._deaths[partition.log] = self._deaths.get(partition.log, 0) + 1
+            may_pass = self._deaths[partition.log] < _DEATHS_MAX
         if trouble is Trouble.DAMAGE:
             partition.go_offline(str(error))
-        elif trouble is Trouble.DISK or isinstance(error, OSError):
+        elif may_pass:
             text = f"{partition} could not be cleaned and will be tried again: {error}"
             if text != self._last_error:
                 log.error("%s", text)
