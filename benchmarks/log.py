@@ -1,18 +1,19 @@
 """What the log costs: appending, reading, lookups, sync rounds, recovery, and starts with many partitions.
 
-    python -m benchmarks.log [directory]
+    python -m benchmarks.log [--directory DIRECTORY] [part ...]
 
-The directory (default: a temporary one) should be on the disk that counts: syncs are measured there.
+The directory (default: a temporary one) should be on the disk that counts: syncs are measured there. Parts
+are appending, reading, durable_appends, rounds, recovering and starting; without a name all of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import logging
 import os
 import resource
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -225,12 +226,19 @@ def _memory_kb() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+PARTS = {part.__name__: part for part in (appending, reading, durable_appends, rounds, recovering, starting)}
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--directory")
+    parser.add_argument("parts", nargs="*", metavar="part", choices=[[], *PARTS])
+    options = parser.parse_args()
     logging.disable(logging.WARNING)
-    root = tempfile.mkdtemp(dir=sys.argv[1] if len(sys.argv) > 1 else None)
+    root = tempfile.mkdtemp(dir=options.directory)
     try:
-        for part in (appending, reading, durable_appends, rounds, recovering, starting):
-            part(os.path.join(root, "logs"))
+        for name in options.parts or PARTS:
+            PARTS[name](os.path.join(root, "logs"))
     finally:
         shutil.rmtree(root)
 

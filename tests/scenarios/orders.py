@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 TOPIC = "orders"
 PARTITIONS = 2
+_PATIENCE_SECONDS = 60  # without any news
 
 
 def create_orders_topic(bootstrap: str) -> None:
@@ -51,7 +52,11 @@ class Orders:
             self._producer.poll(0.005)
 
     def finish(self) -> None:
-        assert self._producer.flush(120) == 0
+        left, deadline = len(self._producer), time.monotonic() + _PATIENCE_SECONDS
+        while left and time.monotonic() < deadline:
+            if (still := self._producer.flush(1)) < left:
+                left, deadline = still, time.monotonic() + _PATIENCE_SECONDS
+        assert left == 0
 
     def _delivered(self, error: KafkaError | None, _: Message) -> None:
         if error is not None:
@@ -62,9 +67,11 @@ def read(bootstrap: str, partition: int, count: int) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
     consumer.assign([TopicPartition(TOPIC, partition, 0)])
     values: list[bytes] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + _PATIENCE_SECONDS
     while len(values) < count and time.monotonic() < deadline:
-        values += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
+        if came := [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]:
+            values += came
+            deadline = time.monotonic() + _PATIENCE_SECONDS
     values += [message.value() for message in consumer.consume(500, 0.2) if message.error() is None]
     consumer.close()
     return values
