@@ -181,6 +181,7 @@ def test_a_stop_that_cannot_be_clean_for_want_of_room_is_a_failure(disk: Path) -
     assert isinstance(failure, BrokerFailed)
     assert "not stopped cleanly" in str(failure)
     assert "No space left" in str(failure)
+    assert "make room" in str(failure)
     in_the_way.unlink()
     with running_broker(disk) as running, WireClient(running.bootstrap) as client:
         assert values_from(client, topic) == [b"v"]

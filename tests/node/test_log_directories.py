@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -169,3 +170,12 @@ def test_without_its_last_directory_there_is_no_broker(tmp_path: Path) -> None:
         running_broker(tmp_path, two(tmp_path)),
     ):
         pass
+
+
+def test_a_directory_that_is_gone_at_the_stop_is_told_without_asking_for_room(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        produce(client, create_topic(client), batch_of(b"v"))
+        shutil.rmtree(tmp_path / "log")
+        running.broker.ask_to_stop()
+        failure = running.wait()
+    assert "see that its files can be written" in str(failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ottla.log.directory import NotStoppedCleanly
+from ottla.log.disk_errors import is_full_disk
 from ottla.model.errors import Refused
 
 
@@ -20,9 +21,13 @@ def ending_of(failure: BaseException) -> BrokerFailed:
     if isinstance(failure, BrokerFailed):
         return failure
     if isinstance(failure, NotStoppedCleanly):
+        cause = failure.__cause__
+        cure = (
+            "make room" if cause is not None and is_full_disk(cause) else "see that its files can be written"
+        )
         return BrokerFailed(
-            f"not stopped cleanly ({failure}); make room, then start again: everything that was acknowledged "
-            "is there, and is checked first"
+            f"not stopped cleanly ({failure}); {cure}, then start again: everything that was acknowledged is "
+            "there, and is checked first"
         )
     return BrokerFailed(
         f"the disk did not take what was written ({failure}); check it, then start again: everything that "
