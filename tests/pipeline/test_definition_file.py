@@ -120,7 +120,7 @@ def test_a_sql_step_knows_where_its_text_stands(tmp_path: Path) -> None:
         ('mode = "update"', "mode = 3", "mode must be a text, not 3"),
         ('path = "customers.csv"', 'path = "gone.csv"', "gone.csv is not there"),
         ('topic = "order-totals"', 'topic = "order totals"', "'order totals' is no name of a topic"),
-        ('topic = "order-totals"', 'topic = "x"\nparquet = "y"', "sink totals names topic and parquet"),
+        ('topic = "order-totals"', 'topic = "x"\nparquet = "y"', "sink totals says topic and parquet"),
         ("FROM valid JOIN", "FROM totals JOIN valid JOIN", ""),
         (
             "FROM valid JOIN customers",
@@ -158,6 +158,19 @@ def test_the_line_is_that_of_the_key(tmp_path: Path) -> None:
     (found,) = problems_of(tmp_path, text)
     line = text.splitlines().index('kez = "city"') + 1
     assert found.startswith(f"pipeline.toml:{line}: ")
+
+
+def test_an_expectation_has_its_own_line(tmp_path: Path) -> None:
+    text = WHOLE.replace('action = "drop"', 'action = "stop"')
+    (found,) = problems_of(tmp_path, text)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if '"stop"' in each)
+    assert found.startswith(f"pipeline.toml:{line}: action = 'stop' is not known")
+
+
+def test_rows_that_come_anew_need_keys(tmp_path: Path) -> None:
+    text = WHOLE.replace('topic = "order-totals"\nkey = "city"', 'parquet = "totals"')
+    (found,) = problems_of(tmp_path, text)
+    assert "parquet without keys would keep the old ones" in found
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path) -> None:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
+from client.patterns.databases import postgres_server
 from ottla.client import Admin, Producer, read
 from ottla.testing import BrokerProcess
+from pipeline.programs import batches_done, pipeline_program, wait_for_batches
 
 RECORDS = 3_000
 PARTITIONS = 3
-PATIENCE_SECONDS = 200
+KEYS = 50
+PATIENCE_SECONDS = 400
 
 DEFINITION = """\
 [pipeline]
@@ -63,37 +60,33 @@ catalog = {{ type = "sql", uri = "sqlite:///{folder}/catalog.db", warehouse = "f
 """
 
 
-@contextmanager
-def running(folder: Path, bootstrap: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """The program, with its JVM and its workers in one session; whatever is left of it is killed."""
-    with (folder / "out.txt").open("ab") as output:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ottla", "pipeline", "run", str(folder), "-b", bootstrap, *options],
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+# What the long runs have beside it: PostgreSQL, and changes of 50 keys that end as the last one of each says.
+MORE = """
+[sink.server]
+input = "rows"
+postgresql = "{address}"
+table = "rows"
 
+[step.changes]
+sql = "SELECT id % 50 AS key, id AS version, text FROM events"
 
-def batches_done(folder: Path) -> int:
-    try:
-        told = json.loads((folder / ".state" / "status.json").read_text())
-    except FileNotFoundError:
-        return 0
-    return sum(0 if sink["batch"] is None else sink["batch"] + 1 for sink in told["sinks"])
+[step.applied]
+input = "changes"
+cdc = {{ order_by = "version", delete_when = "version % 7 = 0" }}
 
+[sink.delta_changes]
+input = "applied"
+delta = "changes"
+keys = ["key"]
 
-def wait_for_batches(folder: Path, process: subprocess.Popen[bytes], count: int) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while batches_done(folder) < count:
-        assert process.poll() is None, (folder / "out.txt").read_text()
-        assert time.monotonic() < deadline, (folder / "out.txt").read_text()
-        time.sleep(0.05)
+[sink.server_changes]
+input = "applied"
+postgresql = "{address}"
+table = "changes"
+keys = ["key"]
+"""
+LAST_CHANGES = {number % KEYS: number for number in range(RECORDS)}
+CHANGED = sorted(number for number in LAST_CHANGES.values() if number % 7)
 
 
 def produce(bootstrap: str) -> None:
@@ -122,22 +115,42 @@ def ids_in_sinks(folder: Path, bootstrap: str) -> dict[str, list[int]]:
     }
 
 
-def run_with_kills(tmp_path: Path, seed: int, rounds: int) -> None:
+def ids_on_the_server(folder: Path, address: str) -> dict[str, list[int]]:
+    """And in the table of changes beside it."""
+    import psycopg
+    from deltalake import DeltaTable
+
+    with psycopg.connect(address) as connection:
+        rows = connection.execute("SELECT id FROM rows").fetchall()
+        changes = connection.execute("SELECT version FROM changes").fetchall()
+    return {
+        "server": [row[0] for row in rows],
+        "server_changes": [row[0] for row in changes],
+        "delta_changes": DeltaTable(str(folder / "changes")).to_pyarrow_table()["version"].to_pylist(),
+    }
+
+
+def run_with_kills(tmp_path: Path, seed: int, rounds: int, address: str | None = None) -> None:
     rng = random.Random(seed)
-    (tmp_path / "pipeline.toml").write_text(DEFINITION.format(folder=tmp_path))
+    more = "" if address is None else MORE.format(address=address)
+    (tmp_path / "pipeline.toml").write_text(DEFINITION.format(folder=tmp_path) + more)
     with BrokerProcess(tmp_path / "broker") as broker:
         produce(broker.bootstrap)
         for number in range(rounds):
-            with running(tmp_path, broker.bootstrap) as process:
+            with pipeline_program(tmp_path, broker.bootstrap) as process:
                 wait_for_batches(tmp_path, process, batches_done(tmp_path) + rng.randrange(1, 8))
                 if number % 2:
                     broker.kill()
                     broker.start()
                 time.sleep(rng.random())
-        with running(tmp_path, broker.bootstrap, "--once") as process:
+        with pipeline_program(tmp_path, broker.bootstrap, "--once") as process:
             assert process.wait(PATIENCE_SECONDS) == 0, (tmp_path / "out.txt").read_text()
-        for sink, ids in ids_in_sinks(tmp_path, broker.bootstrap).items():
-            assert sorted(ids) == list(range(RECORDS)), f"seed {seed}, {sink}"
+        found = ids_in_sinks(tmp_path, broker.bootstrap)
+        if address is not None:
+            found |= ids_on_the_server(tmp_path, address)
+        for sink, ids in found.items():
+            wanted = CHANGED if sink.endswith("changes") else list(range(RECORDS))
+            assert sorted(ids) == wanted, f"seed {seed}, {sink}"
 
 
 @pytest.mark.timeout(600)
@@ -146,7 +159,8 @@ def test_kills_lose_and_double_nothing_in_any_sink(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(6))
 def test_many_kills_lose_and_double_nothing_in_any_sink(tmp_path: Path, seed: int) -> None:
-    run_with_kills(tmp_path, seed, rounds=6)
+    with postgres_server() as address:
+        run_with_kills(tmp_path, seed, rounds=6, address=address)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.pipeline.definition import Pipeline
     from ottla.pipeline.progress import Progress
 
-_COLUMNS = ("sink", "state", "batch", "rows", "rows_per_second", "batch_ms", "lag", "failed")
+_COLUMNS = ("sink", "state", "batch", "records", "records_per_second", "batch_ms", "lag", "failed")
 _REDRAW_SECONDS = 0.5
 _UP = "\x1b[{lines}A\x1b[J"
 
@@ -89,20 +89,19 @@ class _View:
 
     def _tell(self, progress: Sequence[Progress]) -> None:
         for each in progress:
-            if each.batch is not None and each.rows and self._told.get(each.sink) != each.batch:
+            if each.batch is not None and each.records and self._told.get(each.sink) != each.batch:
                 self._told[each.sink] = each.batch
                 if self._form == "table":
                     lag = "" if each.lag is None else f", lag {each.lag:,}"
-                    rate = f"{each.rows_per_second:,.0f} rows/s"
-                    told = f"batch {each.batch}, {each.rows:,} rows, {rate}, {each.batch_ms} ms{lag}"
-                    print(f"{each.sink}: {told}")
+                    read = f"{each.records:,} records read, {each.records_per_second:,.0f} records/s"
+                    print(f"{each.sink}: batch {each.batch}, {read}, {each.batch_ms} ms{lag}")
                 else:
                     print_json_lines([_row(each)])
                 sys.stdout.flush()
 
 
 def _row(progress: Progress) -> Row:
-    return {**progress.as_dict(), "rows_per_second": round(progress.rows_per_second)}
+    return {**progress.as_dict(), "records_per_second": round(progress.records_per_second)}
 
 
 def status(options: argparse.Namespace) -> int:

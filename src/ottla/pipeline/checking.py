@@ -22,9 +22,13 @@ def check_sinks(pipeline: Pipeline, parts: Parts) -> None:
             for name in _needed(sink)
             if name not in columns
         ]
-        if CDC_ORDER in frame.columns and not (isinstance(sink.target, DatabaseTarget) and sink.target.keys):
+        if CDC_ORDER in frame.columns and not (
+            isinstance(sink.target, DatabaseTarget | DeltaTarget) and sink.target.keys
+        ):
             text = f"sink {sink.name} cannot apply changes of a cdc step"
-            problems.append(Problem(pipeline.file, sink.line, text, "use sqlite or postgresql with keys"))
+            problems.append(
+                Problem(pipeline.file, sink.line, text, "use sqlite, postgresql or delta, with keys")
+            )
     if problems:
         raise DefinitionError(problems)
 

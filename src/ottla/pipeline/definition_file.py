@@ -51,6 +51,8 @@ def _load(folder: Path) -> tuple[Pipeline, list[Problem]]:
         raise PipelineError(
             f"{path} is not there", "name a pipeline's folder, or begin one with `ottla pipeline new`"
         ) from None
+    except UnicodeDecodeError as error:
+        raise PipelineError(f"{path} is no text in UTF-8: {error}", "save it as such") from None
     shown = str(path)
     problems: list[Problem] = []
     try:

@@ -41,14 +41,15 @@ def draw(pipeline: Pipeline, path: Path) -> None:
         names = [name for name in nodes if columns[name] == column]
         for row, name in enumerate(names):
             places[name] = (column, (len(names) - 1) / 2 - row)
-    for source, target in edges(pipeline):
-        axes.annotate(
-            "", xy=places[target], xytext=places[source],
-            arrowprops={"arrowstyle": "-|>", "color": "#888888", "shrinkA": 48, "shrinkB": 48},
-        )  # fmt: skip
+    boxes = {}
     for name, (kind, label) in nodes.items():
         box = {"boxstyle": "round,pad=0.5", "facecolor": _COLOURS[kind], "edgecolor": "#666666"}
-        axes.text(*places[name], label.replace("<br>", "\n"), ha="center", va="center", fontsize=9, bbox=box)
+        told = label.replace("<br>", "\n")
+        drawn = axes.text(*places[name], told, ha="center", va="center", fontsize=9, bbox=box)
+        boxes[name] = drawn.get_bbox_patch()
+    for source, target in edges(pipeline):
+        arrow = {"arrowstyle": "-|>", "color": "#888888", "patchA": boxes[source], "patchB": boxes[target]}
+        axes.annotate("", xy=places[target], xytext=places[source], arrowprops=arrow)
     axes.set_xlim(-0.6, width - 0.4)
     axes.set_ylim(-height / 2 - 0.2, height / 2 + 0.2)
     figure.savefig(path, dpi=130)

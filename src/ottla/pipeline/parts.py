@@ -84,6 +84,8 @@ class Parts:
             case DeduplicateStep():
                 return _deduplicated(inputs[0], step)
             case ExpectStep():
+                for each in step.expectations:
+                    self._checked(self._pipeline.file, each.line, partial(inputs[0].filter, each.check))
                 rejected = quarantined(inputs[0], step)
                 if rejected is not None:
                     self._reject(step.name, rejected)

@@ -16,8 +16,8 @@ class Progress:
     sink: str
     state: str  # starting, running, waiting, stopped, failed
     batch: int | None = None
-    rows: int = 0  # of the last batch
-    rows_per_second: float = 0.0
+    records: int = 0  # that the last batch read
+    records_per_second: float = 0.0
     batch_ms: int = 0
     lag: int | None = None  # records that are there and not processed
     failed: Mapping[str, int] = field(default_factory=dict)  # by step: rows that missed an expectation
@@ -36,8 +36,8 @@ def progress_of(sink: str, query: StreamingQuery) -> Progress:
         sink,
         state,
         batch=told["batchId"],
-        rows=told.get("numInputRows", 0),
-        rows_per_second=told.get("processedRowsPerSecond", 0.0),
+        records=told.get("numInputRows", 0),
+        records_per_second=told.get("processedRowsPerSecond", 0.0),
         batch_ms=told.get("durationMs", {}).get("triggerExecution", 0),
         lag=_lag(told["sources"]),
         failed=_failed(told.get("observedMetrics", {})),

@@ -1,12 +1,13 @@
 """A pipeline at work: a streaming query for each sink, and one for the dead letters.
 
-Queries fail and stop alone; the run ends when one of them fails, when all are done (`once`), or when it is
-told to stop. What a batch was doing at that moment is done again at the next start, and counts once.
+Queries fail and stop alone; the run ends when one of them fails for good, when all are done (`once`), or when
+it is told to stop. What a batch was doing at that moment is done again at the next start, and counts once.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 DEAD_LETTERS = "dead_letters"
 _LOOK_SECONDS = 0.2
+# Spark gives its Python workers ten seconds to start, and no setting changes that: on a busy machine they may
+# need more. Whatever fails with these words is started again.
+_PASSING = "Python worker failed to connect back"
+_RESTARTS_MAX = 10
+
+_Start = Callable[[], "StreamingQuery | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +51,17 @@ class Run:
         self._bootstrap = bootstrap
         self._once = once
         self._is_stopping = False
+        self._starters: dict[str, tuple[int, _Start]] = {  # by query: its line in the definition
+            sink.name: (sink.line, partial(self._start_sink, sink)) for sink in pipeline.sinks.values()
+        }
+        self._starters[DEAD_LETTERS] = (0, self._start_dead_letters)
+        self._restarts: Counter[str] = Counter()
         self.queries: dict[str, StreamingQuery] = {}
 
     def start(self) -> None:
         """Raises DefinitionError when Spark does not take a query."""
-        for sink in self._pipeline.sinks.values():
-            self._guarded(sink.name, sink.line, partial(self._start_sink, sink))
-        rejected = self._parts(DEAD_LETTERS).rejected
-        if rejected:
-            rows = dead_letters.as_records(self._pipeline.name, rejected)
-            self._guarded(DEAD_LETTERS, 0, partial(self._start_dead_letters, rows))
+        for name in self._starters:
+            self._start(name)
 
     def stop(self) -> None:
         """From a signal handler too: the run ends soon."""
@@ -64,10 +72,12 @@ class Run:
         try:
             while not self._is_stopping:
                 look(self.progress())
-                for name, query in self.queries.items():
+                for name, query in list(self.queries.items()):
                     error = query.exception()
                     if error is not None:
-                        return Failure(name, reason(error))
+                        if not self._may_start_again(name, error):
+                            return Failure(name, reason(error))
+                        self._start(name)
                 if not any(query.isActive for query in self.queries.values()):
                     break
                 time.sleep(_LOOK_SECONDS)
@@ -104,7 +114,11 @@ class Run:
 
         return self._begin(sink.name, rows.writeStream.foreachBatch(write).outputMode(sink.mode), sink.every)
 
-    def _start_dead_letters(self, rows: DataFrame) -> StreamingQuery:
+    def _start_dead_letters(self) -> StreamingQuery | None:
+        rejected = self._parts(DEAD_LETTERS).rejected
+        if not rejected:
+            return None
+        rows = dead_letters.as_records(self._pipeline.name, rejected)
         writer = self._topic_writer(rows, self._pipeline.dead_letters, "exactly-once")
         return self._begin(DEAD_LETTERS, writer.option("includeHeaders", "true"), "1 second")
 
@@ -127,17 +141,28 @@ class Run:
     def _checkpoint(self, name: str) -> Path:
         return self._pipeline.state.absolute() / "checkpoints" / name
 
-    def _guarded(self, name: str, line: int, start: Callable[[], StreamingQuery]) -> None:
+    def _start(self, name: str) -> None:
         from pyspark.errors import PySparkException
 
-        try:
-            self.queries[name] = start()
-        except PySparkException as error:
-            self._stop_all()
-            raise DefinitionError([problem_of(error, self._pipeline.file, line)]) from None
-        except PipelineError:
-            self._stop_all()
-            raise
+        line, start = self._starters[name]
+        while True:
+            try:
+                query = start()
+            except PySparkException as error:
+                if self._may_start_again(name, error):
+                    continue
+                self._stop_all()
+                raise DefinitionError([problem_of(error, self._pipeline.file, line)]) from None
+            except PipelineError:
+                self._stop_all()
+                raise
+            if query is not None:
+                self.queries[name] = query
+            return
+
+    def _may_start_again(self, name: str, error: Exception) -> bool:
+        self._restarts[name] += _PASSING in str(error)
+        return _PASSING in str(error) and self._restarts[name] <= _RESTARTS_MAX
 
     def _stop_all(self) -> None:
         for query in self.queries.values():

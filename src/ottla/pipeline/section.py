@@ -99,10 +99,7 @@ class Section:
         """The tables below `name`, each with its own name."""
         for inner, values in self._typed(name, dict, {}, required=False).items():
             if isinstance(values, dict):
-                yield (
-                    inner,
-                    Section(values, (*self.path, name, inner), self.file, self._places, self.problems),
-                )
+                yield inner, self._inner(values, name, inner)
             else:
                 self.problem(name, f"{name}.{inner} must be a table", f"write [{name}.{inner}]")
 
@@ -112,7 +109,17 @@ class Section:
         if not all(isinstance(each, dict) for each in listed):
             self.problem(name, f"{name} must be a list of tables", f"as {name} = [{{ … }}, {{ … }}]")
             return []
-        return [self._inner(each, name) for each in listed]
+        return [self._inner(each, name, str(number)) for number, each in enumerate(listed)]
+
+    def only_one_of(self, kinds: Sequence[str], otherwise: str) -> str | None:
+        """The key that says what this table is; None, and a problem, when there is none or more than one."""
+        given = [kind for kind in kinds if kind in self]
+        if len(given) == 1:
+            return given[0]
+        said = f"says {' and '.join(given)}" if given else otherwise
+        cure = f"write one of {', '.join(kinds)}"
+        self.problem(given[1] if given else "", f"{' '.join(self.path)} {said}", cure)
+        return None
 
     def finish(self) -> None:
         """Whatever nobody asked for is a mistake of the writer."""
@@ -122,8 +129,8 @@ class Section:
                 cure = f"did you mean {near[0]}?" if near else f"known here: {', '.join(sorted(self._known))}"
                 self.problem(name, f"{name} means nothing in {self._shown_path()}", cure)
 
-    def _inner(self, values: Mapping[str, Any], name: str) -> Section:
-        return Section(values, (*self.path, name), self.file, self._places, self.problems)
+    def _inner(self, values: Mapping[str, Any], *names: str) -> Section:
+        return Section(values, (*self.path, *names), self.file, self._places, self.problems)
 
     def _typed(self, name: str, kind: type, default: Any, required: bool) -> Any:
         self._known.add(name)
@@ -138,4 +145,5 @@ class Section:
         return value
 
     def _shown_path(self) -> str:
-        return f"[{'.'.join(self.path)}]" if self.path else "the file"
+        named = [each for each in self.path if not each.isdigit()]
+        return f"[{'.'.join(named)}]" if named else "the file"

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
 _LOCAL = "local[*]"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_DEFAULTS = {
+_EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else readers are not told the zone
+}
+_DEFAULTS = _EVERYWHERE | {
     "spark.sql.shuffle.partitions": "2",  # a local run with the usual 200 spends its time on empty ones
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -54,11 +57,11 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
     builder = SparkSession.builder.appName(app)
     if master.startswith("sc://"):
         builder = builder.remote(master)
-        defaults = {"spark.sql.session.timeZone": "UTC"}
+        defaults = _EVERYWHERE
     else:
         _find_java()
         builder = builder.master(master)
-        defaults = dict(_DEFAULTS)
+        defaults = _DEFAULTS
         java = f"-Dlog4j2.configurationFile={_log_settings()} {settings.get(_JAVA_OPTIONS, '')}"
         settings = {**settings, _JAVA_OPTIONS: java.strip()}
         if master.startswith("local"):

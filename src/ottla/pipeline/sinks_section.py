@@ -19,17 +19,11 @@ from ottla.pipeline.definition import (
 )
 from ottla.pipeline.section import Section
 
-_KINDS = ("topic", "parquet", "delta", "iceberg", "sqlite", "postgresql")
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 _INTERVAL = re.compile(r"\d+ (milli)?(second|minute|hour)s?")
 
 
 def read_sink(name: str, section: Section, folder: Path) -> Sink | None:
-    given = [kind for kind in _KINDS if kind in section]
-    if len(given) != 1:
-        said = f"names {' and '.join(given)}" if given else "names no place to write to"
-        section.problem(given[1] if given else "", f"sink {name} {said}", f"write one of {', '.join(_KINDS)}")
-        return None
     readers = {
         "topic": _read_topic,
         "parquet": _read_parquet,
@@ -38,12 +32,18 @@ def read_sink(name: str, section: Section, folder: Path) -> Sink | None:
         "sqlite": _read_database,
         "postgresql": _read_database,
     }
+    kind = section.only_one_of(list(readers), "names no place to write to")
+    if kind is None:
+        return None
     source = section.text("input", required=True)
     mode = section.text("mode", "append", choices=OUTPUT_MODES)
     every = section.text("every", "1 second")
     if not _INTERVAL.fullmatch(every):
         section.problem("every", f"every = {every!r} is no interval", 'write it as "10 seconds"')
-    target = readers[given[0]](section, folder, given[0])
+    target = readers[kind](section, folder, kind)
+    if mode != "append" and not isinstance(target, TopicTarget) and not getattr(target, "keys", ()):
+        text = f"mode = {mode!r} writes rows anew, and {kind} without keys would keep the old ones"
+        section.problem("mode", text, 'write keys = ["…"] into a sink that has them, or mode = "append"')
     section.finish()
     return Sink(name, source, target, mode, every, section.line)
 

@@ -19,16 +19,10 @@ from ottla.pipeline.definition import (
 from ottla.pipeline.section import Section
 from ottla.pipeline.sql_inputs import tables_read
 
-_KINDS = ("sql", "file", "deduplicate", "expect", "cdc", "python")
 _FUNCTION = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
 
 
 def read_step(name: str, section: Section, folder: Path) -> Step | None:
-    given = [kind for kind in _KINDS if kind in section]
-    if len(given) != 1:
-        said = f"says {' and '.join(given)}" if given else "does nothing"
-        section.problem(given[1] if given else "", f"step {name} {said}", f"write one of {', '.join(_KINDS)}")
-        return None
     readers = {
         "sql": _read_sql,
         "file": _read_sql_file,
@@ -37,7 +31,10 @@ def read_step(name: str, section: Section, folder: Path) -> Step | None:
         "cdc": _read_cdc,
         "python": _read_python,
     }
-    step = readers[given[0]](name, section, folder)
+    kind = section.only_one_of(list(readers), "does nothing")
+    if kind is None:
+        return None
+    step = readers[kind](name, section, folder)
     section.finish()
     return step
 
@@ -54,6 +51,9 @@ def _read_sql_file(name: str, section: Section, folder: Path) -> Step | None:
         sql = path.read_text(encoding="utf-8")
     except OSError as error:
         section.problem("file", f"{path}: {error.strerror}")
+        return None
+    except UnicodeDecodeError as error:
+        section.problem("file", f"{path} is no text in UTF-8: {error}", "save it as such")
         return None
     return SqlStep(name, tables_read(sql), sql, str(path), 1, watermark)
 
@@ -79,7 +79,7 @@ def _read_expect(name: str, section: Section, _folder: Path) -> Step:
         check = inner.text("check", required=True)
         expectations.append(
             Expectation(
-                inner.text("name", check), check, inner.text("action", "warn", choices=ACTIONS), section.line
+                inner.text("name", check), check, inner.text("action", "warn", choices=ACTIONS), inner.line
             )
         )
         inner.finish()

@@ -1,7 +1,7 @@
 """On which line of a TOML file a key stands. The standard reader does not tell, and errors should.
 
-Looks at table headers and keys only, as people write them; what it does not find gets the line of the table
-that it belongs to.
+Looks at table headers, keys and inline tables that begin a line, as people write them; what it does not find
+gets the line of the table that it belongs to.
 """
 
 from __future__ import annotations
@@ -20,14 +20,20 @@ class Places:
     def __init__(self, text: str) -> None:
         self._lines: dict[Path, int] = {}
         table: Path = ()
+        key: Path = ()
+        items = 0  # tables of the list that stands behind the last key
         inside: str | None = None  # the delimiter of the long text that a line belongs to
         for number, line in enumerate(text.splitlines(), 1):
             if inside is None:
                 if header := _HEADER.match(line):
                     table = _parts(header[1])
                     self._lines.setdefault(table, number)
-                elif key := _KEY.match(line):
-                    self._lines.setdefault((*table, *_parts(key[1])), number)
+                elif found := _KEY.match(line):
+                    key, items = (*table, *_parts(found[1])), 0
+                    self._lines.setdefault(key, number)
+                elif line.lstrip().startswith("{"):
+                    self._lines.setdefault((*key, str(items)), number)
+                    items += 1
             for delimiter in _DELIMITERS:
                 if inside in (None, delimiter) and line.count(delimiter) % 2:
                     inside = delimiter if inside is None else None

@@ -27,12 +27,18 @@ def sqlite(folder: Path) -> Connect:
 
 @contextmanager
 def postgres() -> Iterator[Connect]:
+    import psycopg
+
+    with postgres_server() as address:
+        yield lambda: psycopg.connect(address)
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
     """A cluster made for the test; its server refuses to run as root, so somebody without rights runs it."""
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
     if not found:
         pytest.skip("PostgreSQL's server is not installed here (Debian: postgresql)")
-    import psycopg
-
     binaries, port = Path(found[-1]).parent, _free_port()
     home = Path(tempfile.mkdtemp(prefix="ottla-postgres-"))
     as_user = _as_unprivileged(home)
@@ -51,7 +57,7 @@ def postgres() -> Iterator[Connect]:
         stdout=subprocess.DEVNULL,
     )
     try:
-        yield lambda: psycopg.connect(f"host=127.0.0.1 port={port} user=test dbname=postgres")
+        yield f"host=127.0.0.1 port={port} user=test dbname=postgres"
     finally:
         subprocess.run([*control, "-m", "immediate", "stop"], check=True, cwd="/", capture_output=True)
         shutil.rmtree(home)

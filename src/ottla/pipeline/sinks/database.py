@@ -8,13 +8,14 @@ deleted keys included. With `unique` a ledger remembers ids for good, and rows o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipeline.definition import DatabaseTarget
 from ottla.pipeline.parts import CDC_DELETE, CDC_ORDER
 from ottla.pipeline.problems import PipelineError
-from ottla.pipeline.sinks.dialects import DIALECTS, kind_of
+from ottla.pipeline.sinks.dialects import DIALECTS, Dialect, kind_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,26 +33,15 @@ class DatabaseSink:
 
     def write(self, rows: pyarrow.Table, query: str, batch: int) -> bool:
         """False: this batch was there already."""
-        connection = self._dialect.connect(self._target.address)
-        try:
-            written = self._write(_Statements(connection, self._dialect.placeholder), rows, query, batch)
-            connection.commit()
-            return written
-        finally:
-            connection.close()
-
-    def _write(self, run: _Statements, rows: pyarrow.Table, query: str, batch: int) -> bool:
-        run(f"CREATE TABLE IF NOT EXISTS {BATCHES} (query TEXT PRIMARY KEY, batch BIGINT NOT NULL)")
-        last = run(f"SELECT batch FROM {BATCHES} WHERE query = ?", (query,)).fetchone()
-        if last is not None and last[0] >= batch:
-            return False
-        if rows.num_rows:
-            self._apply(run, rows)
-        run(
-            f"INSERT INTO {BATCHES} VALUES (?, ?) ON CONFLICT (query) DO UPDATE SET batch = excluded.batch",
-            (query, batch),
-        )
-        return True
+        with closing(self._dialect.connect(self._target.address)) as connection:
+            run = _Statements(connection, self._dialect)
+            with run.transaction(BATCHES):
+                run(f"CREATE TABLE IF NOT EXISTS {BATCHES} (query TEXT PRIMARY KEY, batch BIGINT NOT NULL)")
+            with run.transaction(self._target.table):
+                is_new = _note(run, query, batch)
+                if is_new and rows.num_rows:
+                    self._apply(run, rows)
+                return is_new
 
     def _apply(self, run: _Statements, rows: pyarrow.Table) -> None:
         is_cdc = CDC_ORDER in rows.column_names
@@ -140,9 +130,18 @@ class DatabaseSink:
 class _Statements:
     """Runs SQL that is written with ? as the placeholder."""
 
-    def __init__(self, connection: Any, placeholder: str) -> None:
+    def __init__(self, connection: Any, dialect: Dialect) -> None:
+        self._connection = connection
         self._cursor = connection.cursor()
-        self._placeholder = placeholder
+        self._begin = dialect.begin
+        self._placeholder = dialect.placeholder
+
+    @contextmanager
+    def transaction(self, table: str) -> Iterator[None]:
+        """Sinks that write to this table wait for each other; what fails within leaves nothing behind."""
+        self._begin(self._cursor, table)
+        yield
+        self._connection.commit()
 
     def __call__(self, sql: str, values: Sequence[object] = ()) -> Any:
         self._cursor.execute(sql.replace("?", self._placeholder), values)
@@ -150,6 +149,16 @@ class _Statements:
 
     def many(self, sql: str, rows: Sequence[Sequence[object]]) -> None:
         self._cursor.executemany(sql.replace("?", self._placeholder), rows)
+
+
+def _note(run: _Statements, query: str, batch: int) -> bool:
+    """Before anything else in the transaction. False: a batch as late as this one is noted already."""
+    noted = run(
+        f"INSERT INTO {BATCHES} VALUES (?, ?) ON CONFLICT (query) DO UPDATE SET batch = excluded.batch "
+        f"WHERE {BATCHES}.batch < excluded.batch",
+        (query, batch),
+    )
+    return bool(noted.rowcount)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    connect: Callable[[str], Any]  # a connection of the DB-API, in a transaction as soon as it is used
+    connect: Callable[[str], Any]  # a connection of the DB-API
+    begin: Callable[[Any, str], None]  # with a cursor: a transaction that alone writes to a table of ours
     placeholder: str
     types: Mapping[str, str]  # by kind of Arrow type
     value: Callable[[Any], Any]  # a Python value as the driver takes it
@@ -29,8 +30,11 @@ def _connect_sqlite(path: str) -> Any:
 
     connection = sqlite3.connect(path, timeout=60, isolation_level=None)
     connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("BEGIN IMMEDIATE")  # readers go on; another writer waits, and then sees our batch
     return connection
+
+
+def _begin_sqlite(cursor: Any, _table: str) -> None:
+    cursor.execute("BEGIN IMMEDIATE")  # readers go on; another writer waits, and then sees our batch
 
 
 def _connect_postgresql(address: str) -> Any:
@@ -39,6 +43,11 @@ def _connect_postgresql(address: str) -> Any:
     except ImportError:
         raise PipelineError("PostgreSQL needs the package psycopg", "pip install 'psycopg[binary]'") from None
     return psycopg.connect(address)
+
+
+def _begin_postgresql(cursor: Any, table: str) -> None:
+    """Only sinks heed this lock; readers, and writers of other tables, go on."""
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (f"ottla {table}",))
 
 
 def _sqlite_value(value: Any) -> Any:
@@ -55,6 +64,7 @@ def _postgresql_value(value: Any) -> Any:
 
 SQLITE = Dialect(
     _connect_sqlite,
+    _begin_sqlite,
     "?",
     {
         "boolean": "INTEGER",
@@ -72,6 +82,7 @@ SQLITE = Dialect(
 )
 POSTGRESQL = Dialect(
     _connect_postgresql,
+    _begin_postgresql,
     "%s",
     {
         "boolean": "BOOLEAN",

@@ -13,7 +13,8 @@ from ottla.pipeline.definition import (
     Target,
 )
 from ottla.pipeline.sinks.database import DatabaseSink
-from ottla.pipeline.sinks.lake import DeltaSink, IcebergSink
+from ottla.pipeline.sinks.delta import DeltaSink
+from ottla.pipeline.sinks.iceberg import IcebergSink
 from ottla.pipeline.sinks.parquet import ParquetSink
 
 if TYPE_CHECKING:
