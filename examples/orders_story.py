@@ -1,30 +1,24 @@
 """`make demo`: a broker, orders, a pipeline on Spark, two kills, and the proof that each order counted once.
 
-Everything runs in `.demo/`: the broker with its coordination service, the pipeline of `orders_pipeline/`, and
-at the end a picture. The orders come from Ottla's own client, the totals are checked against a plain sum.
+Everything runs in `.demo/`: the broker with its coordination service, a copy of `orders_pipeline/`; a picture
+stays there. The orders come from Ottla's own client, the totals are checked against a plain sum.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from examples.telling import HOME, running, since, stage, step, type_in, verdict, wait
+
 from ottla.client import Admin, Producer, read
 from ottla.testing import BrokerProcess
 
-HOME = Path(".demo")
-FOLDER = HOME / "pipeline"
 PICTURE = HOME / "orders.png"
 PARTITIONS = 3
 ORDERS = 40_000
@@ -38,30 +32,25 @@ CITIES = {
 }
 OPENING = datetime(2026, 11, 1, 10, tzinfo=UTC)
 MINUTES = 8
-PATIENCE_SECONDS = 120
 
 Totals = Counter[tuple[str, str]]
 
 
 def main() -> None:
-    shutil.rmtree(HOME, ignore_errors=True)
     began = time.monotonic()
-    with BrokerProcess(HOME / "broker", fresh=True) as broker:
+    with stage("orders_pipeline") as (broker, folder):
         step(f"a broker with its coordination service is up at {broker.bootstrap} ({since(began)})")
         expected = produce(broker.bootstrap)
-        shutil.copytree(Path(__file__).parent / "orders_pipeline", FOLDER)
-        step(f"the pipeline: {FOLDER}/pipeline.toml (orders → valid → totals by minute and city)")
-        show(ottla("pipeline", "graph", str(FOLDER)))
-        run_through_two_kills(broker)
-        finish(broker.bootstrap)
-        draw(check(broker.bootstrap, expected))
-    for leftover in ("broker", "pipeline"):
-        shutil.rmtree(HOME / leftover)
+        step("the pipeline: orders → valid → totals by minute and city")
+        type_in("pipeline", "graph", folder)
+        run_through_two_kills(broker, folder)
+        finish(broker.bootstrap, folder)
+        draw(check(broker.bootstrap, folder, expected))
     step(f"done in {since(began)}. Where to look next:")
-    print(f"   {PICTURE}                     the orders by minute")
+    print(f"   {PICTURE!s:<35} the orders by minute")
     print("   .venv/bin/ottla up -d               a broker of your own, for any Kafka client")
     print("   .venv/bin/ottla pipeline new shop   a pipeline of your own")
-    print("   examples/, docs/pipelines.md        more of them")
+    print("   docs/examples/, docs/pipelines.md   more of them")
 
 
 # -- orders ------------------------------------------------------------------------------------------------
@@ -97,87 +86,54 @@ def send(producer: Producer, number: int, customer: str, cents: int, at: datetim
 # -- the pipeline ------------------------------------------------------------------------------------------
 
 
-def run_through_two_kills(broker: BrokerProcess) -> None:
-    step("`ottla pipeline run` starts Spark; the lag of its queries, as every Kafka tool sees it:")
-    with running_pipeline(broker.bootstrap) as pipeline:
-        wait(lambda: batches(pipeline) >= 2, pipeline, "two batches")
-        show_lag(broker.bootstrap)
+def run_through_two_kills(broker: BrokerProcess, folder: Path) -> None:
+    step("`ottla pipeline run` starts Spark, and works off its lag:")
+    output = folder / "run.out"
+    with running(folder, output) as process:
+        wait(lambda: batches(folder) >= 2, "two batches", process, output)
+        show_lag()
         step("kill -9 of the broker in the middle of a batch")
         broker.kill()
         time.sleep(1)
         began = time.monotonic()
         broker.start()
         step(f"the broker is back on the same data and has recovered ({since(began)}); the pipeline goes on")
-        seen = batches(pipeline)
-        wait(lambda: batches(pipeline) > seen, pipeline, "another batch")
+        seen = batches(folder)
+        wait(lambda: batches(folder) > seen, "another batch", process, output)
         step("kill -9 of Spark: its driver, its JVM and its workers, in the middle of a batch")
 
 
-def finish(bootstrap: str) -> None:
+def finish(bootstrap: str, folder: Path) -> None:
     closing = OPENING + timedelta(minutes=MINUTES, hours=1)
     with Producer(bootstrap) as producer:
         for customer in CITIES:  # an order much later closes the last window
             send(producer, ORDERS, customer, 1, closing)
-    step("one order of an hour later closes the last window; `ottla pipeline run --once` does what is left:")
-    show(ottla("pipeline", "run", "--once", str(FOLDER), "-b", bootstrap))
-    step("the lag now:")
-    show_lag(bootstrap)
-    step("and the dead letters, orders that cost nothing:")
-    show(ottla("pipeline", "dlq", "ls", str(FOLDER), "-b", bootstrap))
+    step("one order of an hour later closes the last window; what is left is done:")
+    type_in("pipeline", "run", "--once", folder)
+    step("the lag now, and the dead letters (orders that cost nothing):")
+    show_lag()
+    type_in("pipeline", "dlq", "ls", folder)
 
 
-def show_lag(bootstrap: str) -> None:
-    show(ottla("group", "show", "shop.totals", "-b", bootstrap))
+def show_lag() -> None:
+    """Every Kafka tool sees it so: each query of a pipeline tells its progress as a group."""
+    type_in("group", "show", "shop.totals")
 
 
-class running_pipeline:  # noqa: N801  # used as a word
-    """`ottla pipeline run` in processes of its own, all of which are killed at the end."""
-
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = bootstrap
-
-    def __enter__(self) -> subprocess.Popen[bytes]:
-        with (HOME / "run.out").open("wb") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ottla", "pipeline", "run", str(FOLDER), "-b", self._bootstrap],
-                stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
-        return self._process
-
-    def __exit__(self, *_: object) -> None:
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-
-
-def batches(pipeline: subprocess.Popen[bytes]) -> int:
+def batches(folder: Path) -> int:
     """How many of the slowest sink are done."""
-    if pipeline.poll() is not None:
-        sys.exit(f"the pipeline ended early:\n{(HOME / 'run.out').read_text()}")
     try:
-        told: dict[str, Any] = json.loads((FOLDER / ".state" / "status.json").read_text())
+        told: dict[str, Any] = json.loads((folder / ".state" / "status.json").read_text())
     except FileNotFoundError:
         return 0
     done = [sink["batch"] for sink in told["sinks"]]
     return 0 if None in done or not done else min(done) + 1
 
 
-def wait(condition: Callable[[], bool], pipeline: subprocess.Popen[bytes], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        if time.monotonic() > deadline:
-            sys.exit(f"no {what} within {PATIENCE_SECONDS} s:\n{(HOME / 'run.out').read_text()}")
-        time.sleep(0.05)
-
-
-def ottla(*arguments: str) -> str:
-    command = [sys.executable, "-m", "ottla", *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
 # -- the proof ---------------------------------------------------------------------------------------------
 
 
-def check(bootstrap: str, expected: Totals) -> Totals:
+def check(bootstrap: str, folder: Path, expected: Totals) -> Totals:
     """What was found, when it is what was expected."""
     found: Totals = Counter()
     windows = 0
@@ -187,7 +143,7 @@ def check(bootstrap: str, expected: Totals) -> Totals:
         if at < OPENING + timedelta(minutes=MINUTES):
             found[f"{at:%H:%M}", row["city"]] += row["cents"]
             windows += 1
-    with sqlite3.connect(FOLDER / "ledger.db") as ledger:
+    with sqlite3.connect(folder / "ledger.db") as ledger:
         rows, orders = ledger.execute(
             "SELECT count(*), count(DISTINCT id) FROM orders WHERE id < ?", (ORDERS,)
         ).fetchone()
@@ -197,12 +153,6 @@ def check(bootstrap: str, expected: Totals) -> Totals:
     verdict("each window came once, with the right sum", found == expected and windows == len(expected))
     verdict(f"the table has {wanted:,} orders: none lost, none twice", rows == orders == wanted)
     return found
-
-
-def verdict(text: str, holds: bool) -> None:
-    print(f"   {'ok  ' if holds else 'FAIL'} {text}")
-    if not holds:
-        sys.exit(1)
 
 
 def print_totals(totals: Totals) -> None:
@@ -228,18 +178,6 @@ def draw(totals: Totals) -> None:
     axes.set_ylabel("sum")
     axes.legend(ncols=len(CITIES), fontsize="small", loc="lower center")
     figure.savefig(PICTURE, dpi=120)
-
-
-def step(text: str) -> None:
-    print(f"-> {text}", flush=True)
-
-
-def show(text: str) -> None:
-    print("".join(f"   {line}\n" for line in text.splitlines()), flush=True)
-
-
-def since(began: float) -> str:
-    return f"{time.monotonic() - began:.1f} s"
 
 
 if __name__ == "__main__":

@@ -20,4 +20,4 @@ def test_the_demo_ends_well_and_cleans_up(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=380)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("   ok   ") == 2
-    assert sorted(path.name for path in (tmp_path / ".demo").iterdir()) == ["orders.png", "run.out"]
+    assert sorted(path.name for path in (tmp_path / ".demo").iterdir()) == ["orders.png"]

@@ -6,11 +6,13 @@ All runs are in this process, so that they share one JVM; `test_exactly_once` ha
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pyarrow.parquet
 import pytest
 
@@ -88,6 +90,13 @@ def test_a_template_passes_its_own_example(ottla: Ottla, template: str) -> None:
     assert ottla("test", str(folder)).startswith("pass")
 
 
+@pytest.mark.parametrize("name", ["clickstream", "table_changes", "payments", "replay"])
+def test_a_pipeline_among_the_examples_passes_its_own(ottla: Ottla, name: str) -> None:
+    folder = Path(__file__).parents[2] / "examples" / name
+    shutil.copytree(folder, name)
+    assert ottla("test", name).startswith("pass")
+
+
 def test_a_failing_example_shows_what_differs(ottla: Ottla) -> None:
     folder = project(ottla, "clicks", "failing")
     expected = folder / "tests" / "two_pages" / "expected" / "visits.jsonl"
@@ -142,6 +151,7 @@ def test_a_run_fills_topic_table_and_dead_letters_once(ottla: Ottla, broker: Bro
     ]
     archive = pyarrow.parquet.read_table(folder / "archive")
     assert sorted(archive["id"].to_pylist()) == [*range(200), 501]
+    assert archive.schema.field("at").type == pyarrow.timestamp("us", tz="UTC")
     letters = ottla.rows("dlq", "show", str(folder))
     assert {(letter["part"], letter["topic"]) for letter in letters} == {
         ("orders", "run.orders"),

@@ -1,0 +1,5 @@
+SELECT
+  id,
+  article,
+  cents * quantity AS cents
+FROM orders
