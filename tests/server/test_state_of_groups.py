@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from calls import at, batch_of, batches_in, commit_request, create_topic, describe_topic, fetch, produce
-from group_calls import Member, commit_code, committed, find_coordinator
+from group_calls import Member, commit_code, committed, fetch_request, find_coordinator
 from in_process import InProcessBroker, running_broker
 from node.sick_disk import SickFiles
 from ottla.coordinator.state_log import partition_for
@@ -217,6 +217,18 @@ def test_groups_and_offsets_are_there_after_a_restart(tmp_path: Path) -> None:
         assert len(client.call(ListGroupsRequest(), 5).groups) == 21
 
 
+def check_refused(client: WireClient, group: str, topic: str, version: int, code: ErrorCode) -> None:
+    """Wherever a client may look: no partition seems to have no offset."""
+    answer = client.call(fetch_request(group, topic, 0, version), version)
+    if version >= 8:
+        (told,) = answer.groups
+        assert (told.error_code, told.topics) == (code, ())
+        return
+    assert answer.error_code == (code if version >= 2 else ErrorCode.NONE)
+    ((partition,),) = (each.partitions for each in answer.topics)
+    assert (partition.partition_index, partition.error_code) == (0, code)
+
+
 def test_while_one_partition_is_loading_others_are_served(tmp_path: Path) -> None:
     slow, quick = "groupid", "g"
     assert partition_for(slow, 2) != partition_for(quick, 2)
@@ -232,6 +244,8 @@ def test_while_one_partition_is_loading_others_are_served(tmp_path: Path) -> Non
             assert client.call(ListGroupsRequest(), 5).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             assert Member(client, slow).heartbeat() == ErrorCode.NONE, "as in Kafka: nobody is dead yet"
             assert Member(client, quick).commit(topic, 1) == ErrorCode.NONE
+            for version in range(1, 10):
+                check_refused(client, slow, topic, version, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         finally:
             disk.reads_held.set()
         wait_for(lambda: client.call(ListGroupsRequest(), 5).error_code == ErrorCode.NONE)

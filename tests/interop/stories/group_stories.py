@@ -201,7 +201,8 @@ def no_coordinator_yet(side: Side) -> None:
     stranger.told_by_all("no coordinator")
     stranger.told_when_leaving("no coordinator")
     described(side, "no coordinator", group)
-    fetched(side, "no coordinator", group, topic)
+    for version in (1, *side.versions(OffsetFetchRequest, 8)):  # from 2 to 7 we tell clients more than Kafka
+        side.ask("no coordinator", fetch_request(side, group, topic, version), version)
     fetched(side, "no coordinator, all topics", group, None)
     side.ask("no coordinator", delete_request(group, topic, 0), 0)
     for version in side.versions(DeleteGroupsRequest):

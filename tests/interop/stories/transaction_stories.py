@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from calls import batch_of, produce_request
+from calls import LATEST, NEWEST_NAMED_FETCH, at, batch_of, fetch_request, produce_request, told
 from compat.waiting import eventually
 from interop.stories.group_stories import Member, fetched
 from interop.stories.transcript import Side
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from ottla.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.protocol.messages.end_txn import EndTxnRequest
+from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.init_producer_id import InitProducerIdRequest
+from ottla.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.protocol.messages.list_transactions import ListTransactionsRequest
 from ottla.protocol.messages.produce import ProduceRequest
 from ottla.protocol.messages.txn_offset_commit import (
@@ -320,6 +327,41 @@ def what_administrators_see(side: Side) -> None:
     )
 
 
+def what_readers_are_told(side: Side) -> None:
+    """Behind two that were aborted and one that was committed, one is open."""
+    topic = side.topic()
+    for ends_well in (True, False, False, True):
+        producer = Producer(side)
+        producer.init()
+        producer.produce(topic)
+        producer.end("ends", ends_well)
+    open_one = Producer(side)
+    open_one.init()
+    open_one.produce(topic, "is left open")
+    _read(side, "one is open", topic)
+    open_one.end("ends", False)
+    _read(side, "none is open", topic)
+
+
+def _read(side: Side, what: str, topic: str) -> None:
+    for isolation in (0, 1):
+        for version in side.versions(FetchRequest, 4, NEWEST_NAMED_FETCH):
+            for offset in (0, 3, 8):
+                request = fetch_request(topic, at(offset), isolation_level=isolation)
+                (data,) = told(side.client.call(request, version).responses)
+                places = (data.high_watermark, data.last_stable_offset, data.aborted_transactions)
+                side.note(f"{what}, Fetch {version} from {offset} at {isolation}", (data.error_code, *places))
+        for version in side.versions(ListOffsetsRequest, 2):
+            places = [ListOffsetsTopic(topic, [ListOffsetsPartition(0, timestamp=LATEST)])]
+            side.ask(
+                f"{what} at {isolation}",
+                ListOffsetsRequest(-1, isolation, places),
+                version,
+            )
+    offsets = [DeleteRecordsPartition(0, -1)]
+    side.ask(f"{what}, to the end", DeleteRecordsRequest([DeleteRecordsTopic(topic, offsets)], 30_000), 2)
+
+
 def markers_of_an_administrator(side: Side) -> None:
     topic = side.topic()
     producer = Producer(side)
@@ -382,6 +424,7 @@ STORIES = [
     partitions_that_cannot_be_added,
     offsets_in_transactions,
     what_administrators_see,
+    what_readers_are_told,
     markers_of_an_administrator,
     epochs_that_run_out,
 ]

@@ -1,6 +1,7 @@
 """OffsetFetch 1-10: how far groups have read; -1 where nothing is committed.
 
 - Up to 7 for one group, from 8 on for many, each with an error of its own. No topics (2+): all there are.
+  What concerns the group is said for the group (2+), and up to 7 for each partition that was asked for.
 - From 7 on the client can ask for stable offsets: UNSTABLE_OFFSET_COMMIT where a transaction is open.
 - From 9 on members of consumer groups (KIP-848) tell their epoch, and old ones are refused.
 - From 10 on topics are named by id. What the peer may not describe is refused, or left out of all.
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ottla.server.services import Services
 
 _MANY_GROUPS_SINCE = 8
-_GROUP_ERROR_SINCE = 2
 _TOPIC_IDS_SINCE = 10
 _NONE = -1
 
@@ -111,8 +111,10 @@ class _Asked:
         return OffsetFetchResponseGroup(self._group.group_id, topics)
 
     def _refused_topics(self, code: ErrorCode) -> list[OffsetFetchResponseTopics]:
-        """Version 1 has no other place for the error; from 2 on the topics are left out."""
-        if self._exchange.version >= _GROUP_ERROR_SINCE:
+        """Version 1 has no other place for the error. Up to 7 clients look there too, and some nowhere else:
+        aiokafka 0.14 would believe that nothing is committed. So these versions say it twice, unlike Kafka.
+        """
+        if self._exchange.version >= _MANY_GROUPS_SINCE:
             return []
         return [_refused_topic(topic, code) for topic in self._group.topics or ()]
 
