@@ -47,4 +47,4 @@ def compiled() -> list[Extension]:
     return extensions
 
 
-setup(ext_modules=compiled())
+setup(ext_modules=compiled(), options={"build_ext": {"parallel": True}})  # a compiler on each core
