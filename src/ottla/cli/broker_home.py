@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.model.configs import InvalidSetting
+from ottla.model.processes import is_alive
 from ottla.node.settings import BrokerSettings, load_settings
 
 LOG_FILE = "broker.log"
@@ -66,7 +67,7 @@ class BrokerHome:
             running = Running(**json.loads(self._ready_file.read_text()))
         except (OSError, ValueError, TypeError):
             return None
-        return running if self.is_locked() and _is_alive(running.pid) else None
+        return running if self.is_locked() and is_alive(running.pid) else None
 
     def is_locked(self) -> bool:
         """Whether a process holds the data, without getting in the way of one that wants to."""
@@ -78,7 +79,7 @@ class BrokerHome:
 
     def is_ending(self, pid: int) -> bool:
         """Whether the broker that was asked to stop has something left to do."""
-        return self.is_locked() or (self._ready_file.exists() and _is_alive(pid))
+        return self.is_locked() or (self._ready_file.exists() and is_alive(pid))
 
     def failure(self) -> str | None:
         """Why the last broker stopped, when that was not its wish."""
@@ -140,16 +141,6 @@ def broker_home(options: argparse.Namespace) -> BrokerHome:
             str(error), "`ottla config explain` lists every setting", ExitCode.WRONG_USE
         ) from error
     return BrokerHome(settings.coordination_dir, settings)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _is_locked(fd: int) -> bool:

@@ -6,9 +6,9 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from ottla.model.processes import is_alive
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.progress import Progress
 
@@ -39,20 +39,6 @@ def read_status(pipeline: Pipeline) -> dict[str, Any] | None:
         told: dict[str, Any] = json.loads((pipeline.state / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    if told["state"] == "running" and not _is_alive(told["pid"]):
+    if told["state"] == "running" and not is_alive(told["pid"]):
         told["state"] = "killed"
     return told
-
-
-def _is_alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists() if Path("/proc").is_dir() else _answers(pid)
-
-
-def _answers(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
