@@ -17,10 +17,12 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml setup.py $(wildcard src/ottl
 demo: setup
 	$(BIN)/python -m examples.orders_story
 
-# kcat is no Python package: taken from Debian when we may install it, else its tests are skipped and say so.
+# No Python packages: taken from Debian when we may install them, else their tests are skipped and say so.
+TOOLS := kcat zsh fish
 tools:
-	@command -v kcat >/dev/null || (command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
-		(apt-get -qq update && apt-get -qq install -y kcat) >/dev/null 2>&1) || true
+	@for tool in $(TOOLS); do command -v $$tool || exit 1; done >/dev/null || \
+		(command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
+		(apt-get -qq update && apt-get -qq install -y --no-install-recommends $(TOOLS)) >/dev/null 2>&1) || true
 
 lint: setup
 	$(BIN)/ruff format --check .

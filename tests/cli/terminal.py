@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import signal
 import subprocess
+import termios
 import time
 from types import TracebackType
 
 from cli.program import DEADLINE_SECONDS, Program
 
 
-def _listen_to_ctrl_c() -> None:
-    """As a shell on a terminal starts programs; tests that run in the background have it ignored."""
+def _own_the_terminal() -> None:
+    """As a login does. Ctrl-C is listened to; tests that run in the background have it ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
@@ -30,7 +33,7 @@ class Terminal:
             env=environment,
             cwd=program.home,
             start_new_session=True,
-            preexec_fn=_listen_to_ctrl_c,
+            preexec_fn=_own_the_terminal,
         )
         os.close(theirs)
         self.text = ""  # everything that was shown
@@ -50,7 +53,7 @@ class Terminal:
         os.write(self._screen, keys.encode())
 
     def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
+        self.type("\x03")  # Ctrl-C
 
     def wait_for(self, text: str) -> str:
         """Until `text` is on the screen; everything that was shown."""

@@ -32,8 +32,14 @@ def completions(words: Sequence[str], parser: argparse.ArgumentParser) -> list[s
     place = _Place(parser)
     for word in finished:
         place.take(word)
-    is_option = current.startswith("-") and place.wanted is None
-    possible = place.options() if is_option else place.candidates(finished)
+    option, joined, _ = current.partition("=")
+    if place.wanted is None and option.startswith("--") and joined:
+        place.take(option)
+        possible: Iterable[str] = [f"{option}={value}" for value in place.candidates(finished)]
+    elif place.wanted is None and current.startswith("-"):
+        possible = place.options()
+    else:
+        possible = place.candidates(finished)
     return sorted(word for word in possible if word.startswith(current))
 
 
@@ -113,7 +119,14 @@ def _admin(words: Sequence[str]) -> Admin:
 
 
 def _targets(words: Sequence[str]) -> Iterable[str]:
-    return ["cluster", *(f"topic:{name}" for name in _topics(words))]
+    with _admin(words) as admin:
+        brokers = [f"broker:{broker.id}" for broker in admin.cluster().brokers]
+        return ["cluster", *brokers, *(f"topic:{name}" for name in admin.topic_names())]
+
+
+def _transactions(words: Sequence[str]) -> Iterable[str]:
+    with _admin(words) as admin:
+        return [each.id for each in admin.transactions()]
 
 
 def _settings(_: Sequence[str]) -> Iterable[str]:
@@ -141,5 +154,6 @@ _NAMES: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {
     "SETTING": _settings,
     "TARGET": _targets,
     "TOPIC": _topics,
+    "TRANSACTION": _transactions,
 }
 """By metavar: how to find the names that an argument may have."""
