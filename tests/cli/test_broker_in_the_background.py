@@ -65,8 +65,17 @@ def test_up_says_where_it_listens_where_data_is_and_how_to_try_it(ottla: Program
 def test_a_second_broker_on_the_data_is_refused_with_the_first_ones_process(started: Program) -> None:
     pid = status(started)["pid"]
     assert f"the broker with pid {pid} runs already" in started.fails(1, "up", "-d", *PORTS)
-    assert f"the broker with pid {pid} uses the data" in started.fails(1, "up", *PORTS)
+    assert f"the broker with pid {pid} runs already" in started.fails(1, "up", *PORTS)
     assert status(started)["pid"] == pid
+
+
+def test_data_that_another_process_holds_is_not_touched(started: Program) -> None:
+    announced = started.home / "data" / "ottla" / "coordination" / "broker.json"
+    announced.rename(announced.with_suffix(".kept"))  # as of one that does not serve yet
+    assert status(started)["state"] == "starting"
+    assert "another process uses the data" in started.fails(1, "up", *PORTS)
+    announced.with_suffix(".kept").rename(announced)
+    assert status(started)["state"] == "running"
 
 
 def test_a_taken_port_is_told_with_who_has_it(started: Program) -> None:
@@ -75,6 +84,22 @@ def test_a_taken_port_is_told_with_who_has_it(started: Program) -> None:
     said = started.fails(1, "up", "-d", "--data", "other", "--port", port)
     assert f"port {port} is taken by " in said
     assert f"(pid {status(started)['pid']})" in said
+    for setting in ("clientPort", "ottla.http.port"):
+        said = started.fails(1, "up", "--data", "other", *PORTS, "--set", f"{setting}={port}")
+        assert f"port {port} is taken by " in said
+        assert f"set {setting} to another port" in said
+    assert "is taken by " in started.fails(1, "coordination", "up", "--data", "third", "--port", port)
+
+
+def test_up_and_down_tell_programs_what_they_did(ottla: Program) -> None:
+    up = ottla.ok("up", "-d", *PORTS, "--data", "a folder", "-o", "json").json
+    assert up["listeners"].keys() == {"PLAINTEXT"}
+    assert ottla.ok("down", "--data", "a folder", "-o", "json").json == [
+        {"broker": 1, "pid": up["pid"], "done": True}
+    ]
+    people = ottla.ok("up", "-d", *PORTS, "--data", "a folder").out
+    assert people.splitlines()[-1].endswith("ottla down --data 'a folder'")
+    ottla.ok("down", "--data", "a folder")
 
 
 @pytest.mark.parametrize(

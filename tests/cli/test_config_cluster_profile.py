@@ -49,7 +49,7 @@ def test_brokers_take_settings_while_they_run(client: Program) -> None:
     [
         (("get", "orders"), 2, "expected topic:NAME"),
         (("get", "broker:x"), 2, "expected topic:NAME"),
-        (("get", "broker:7"), 1, "there is no broker 7"),
+        (("get", "broker:7"), 4, "there is no broker 7"),
         (("get", "topic:nowhere"), 4, "there is no topic 'nowhere'"),
         (("get", "broker:1", "num.partitons"), 4, "did you mean num.partitions?"),
         (("set", "cluster"), 2, "nothing to change"),
@@ -74,6 +74,8 @@ def test_every_setting_is_explained_without_a_broker(ottla: Program) -> None:
     one = ottla.ok("config", "explain", "retention.ms", "-o", "json").json
     assert (one["scope"], one["default"]) == ("topic", "604800000")
     assert "log.retention.hours" in ottla.ok("config", "explain", "retention").out
+    several = ottla.ok("config", "explain", "retention", "-o", "json").json
+    assert {"retention.ms", "log.retention.hours"} <= {row["setting"] for row in several}
 
 
 def test_profiles_name_clusters(ottla: Program, broker: BrokerProcess) -> None:
@@ -91,7 +93,9 @@ def test_profiles_name_clusters(ottla: Program, broker: BrokerProcess) -> None:
     ottla.ok("topic", "ls", "--profile", "here")
     ottla.ok("topic", "ls", OTTLA_BOOTSTRAP=broker.bootstrap)
     ottla.ok("topic", "ls", "-b", broker.bootstrap, OTTLA_BOOTSTRAP="127.0.0.1:1")
-    ottla.ok("profile", "rm", "away")
+    removed = ottla.ok("profile", "rm", "away", "-o", "json").json
+    assert removed == [{"profile": "away", "bootstrap": None, "used": False, "done": True}]
+    assert ottla.ok("profile", "use", "here").out == "profile here is used from now on\n"
 
 
 def test_wrong_use_of_profile_names_the_cause(ottla: Program) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from cli.program import Program
 from compat.broker import unique_name
+from ottla.testing import BrokerProcess
 
 
 @pytest.fixture
@@ -231,11 +232,11 @@ def test_avro_is_decoded_by_the_schemas_of_a_registry(client: Program, topic: st
         ((), '{"topic": "t", "value_base64": "?"}\n', 2, "line 1 of the input is no record"),
         (("t", "-K", ":"), "no key\n", 2, "line 1 of the input has no ':'"),
         (("t", "-i", "json", "--file", "x"), "", 2, "not allowed with argument"),
-        (("t", "--file", "/nowhere"), "", 1, "/nowhere: No such file"),
+        (("t", "--file", "/nowhere"), "", 4, "/nowhere: No such file"),
         (("t", "-H", "=v"), "", 2, "is no header"),
         (("t", "--random", "many"), "", 2, "is no size"),
         (("t", "-c", "linger.mss=1"), "x\n", 2, "did you mean linger.ms?"),
-        (("wrong name",), "x\n", 1, "may only use ASCII"),
+        (("wrong name",), "x\n", 2, "may only use ASCII"),
         (("t", "-p", "99"), "x\n", 4, "has no partition 99"),
         (("t", "-b", "127.0.0.1:1"), "x\n", 3, "no broker at"),
     ],
@@ -244,6 +245,16 @@ def test_wrong_use_of_produce_names_the_cause(
     client: Program, arguments: tuple[str, ...], stdin: str, code: int, cause: str
 ) -> None:
     assert cause in client.fails(code, "produce", *arguments, stdin=stdin)
+
+
+def test_records_that_the_disk_does_not_take_are_a_failure_of_the_broker(
+    client: Program, broker: BrokerProcess, topic: str
+) -> None:
+    patience = ("-c", "delivery.timeout.ms=600", "-c", "request.timeout.ms=500")
+    with broker.fail("Produce", "KAFKA_STORAGE_ERROR", times=None):
+        said = client.fails(1, "produce", topic, *patience, stdin="x\n")
+    assert "1 of 1 record not delivered" in said
+    assert "KAFKA_STORAGE_ERROR" in said
 
 
 def test_a_record_that_is_too_large_names_the_settings(client: Program, topic: str) -> None:
@@ -279,4 +290,4 @@ def test_the_tail_of_a_topic_is_shown(client: Program, topic: str) -> None:
     client.ok("produce", topic, stdin="a\nb\nc\n")
     assert client.ok("topic", "tail", topic, "-n", "2", "--no-follow").out == "b\nc\n"
     assert client.ok("topic", "tail", topic, "-n", "0", "--no-follow").out == ""
-    assert "must be 0 or more" in client.fails(2, "topic", "tail", topic, "-n=-1")
+    assert "expected 0 or more" in client.fails(2, "topic", "tail", topic, "-n=-1")

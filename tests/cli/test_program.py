@@ -103,6 +103,7 @@ def test_completion_scripts_are_printed(ottla: Program, shell: str) -> None:
         (("topic", "cr"), ["create"]),
         (("topic", "create", "x", "--part"), ["--partitions"]),
         (("topic", "ls", "-o", "js"), ["json", "jsonl"]),
+        (("topic", "ls", "--output=js"), ["--output=json", "--output=jsonl"]),
         (("config", "explain", "retention."), ["retention.bytes", "retention.ms"]),
         (("topic", "create", "x", "-c", "retention.m"), ["retention.ms="]),
         (("no", "such", "command", ""), []),
@@ -123,18 +124,18 @@ def test_topics_are_completed_live(client: Program, broker: BrokerProcess) -> No
     assert client.ok("__complete", *elsewhere).out == ""
 
 
-def test_bash_takes_the_completion(client: Program, broker: BrokerProcess) -> None:
-    client.ok("topic", "create", "bashful", "--if-not-exists")
-    script = client.ok("completion", "bash").out
-    (client.home / "ottla").write_text(f'#!/bin/sh\nexec {" ".join(client.command())} "$@"\n')
-    (client.home / "ottla").chmod(0o755)
-    asked = 'COMP_WORDS=(ottla topic show bash) COMP_CWORD=3; _ottla; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(
-        ["bash", "-c", f"{script}\n{asked}"],
-        capture_output=True,
-        text=True,
-        env={**client.environment, "PATH": f"{client.home}:{client.environment['PATH']}"},
-        timeout=60,
-        check=True,
-    )
-    assert done.stdout == "bashful\n"
+def test_a_mistyped_option_suggests_the_right_one_of_its_command(ottla: Program) -> None:
+    said = ottla.fails(2, "topic", "create", "x", "--partition", "3")
+    assert "did you mean --partitions?" in said
+    assert "`ottla topic create --help`" in said
+    assert "expected 0 or more" in ottla.fails(2, "logs", "-n", "-3")
+
+
+@pytest.mark.parametrize("command", [("topic", "create", "x"), ("produce", "x")])
+def test_an_advertised_address_that_nobody_answers_at_is_told_with_the_setting(
+    ottla: Program, command: tuple[str, ...]
+) -> None:
+    with BrokerProcess(settings={"advertised.listeners": "PLAINTEXT://127.0.0.1:1"}) as broker:
+        said = ottla.fails(3, *command, "-b", broker.bootstrap, stdin="a record\n")
+    assert "says that a broker is at 127.0.0.1:1" in said
+    assert "set advertised.listeners" in said

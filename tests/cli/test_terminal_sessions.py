@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 from cli.program import Program
 from cli.terminal import Terminal
 from compat.broker import unique_name
@@ -91,24 +93,23 @@ def test_a_broker_in_the_foreground_stops_cleanly_on_ctrl_c(ottla: Program) -> N
     assert ottla("status").code == 3
 
 
-def test_bash_completes_topics_on_tab(client: Program, broker: BrokerProcess) -> None:
-    client.ok("topic", "create", "tabbed-topic", "--if-not-exists")
-    (client.home / "ottla").write_text(f'#!/bin/sh\nexec {" ".join(client.command())} "$@"\n')
-    (client.home / "ottla").chmod(0o755)
-    (client.home / "rc").write_text("PS1='$ '\nsource <(ottla completion bash)\necho loaded\n")
-    shell = _Shell(client)
-    with Terminal(shell, PATH=f"{client.home}:{client.environment['PATH']}") as terminal:
-        terminal.wait_for("loaded")
-        terminal.type("ottla topic show tabb\t")
-        terminal.wait_for("tabbed-topic")
-        terminal.type("\nexit\n")
-        terminal.wait_for("PARTITION")
+def test_who_waits_for_a_broker_sees_for_which(ottla: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        for command in (("topic", "ls"), ("consume", "orders")):
+            with Terminal(ottla, *command, "-b", address) as terminal:
+                terminal.wait_for(f"waiting for {address} (")
+                terminal.interrupt()
+                assert terminal.end() == 130
+                assert "Traceback" not in terminal.text
 
 
-class _Shell(Program):
-    def __init__(self, client: Program) -> None:
-        super().__init__(client.home, client.environment)
-        self._rc = client.home / "rc"
-
-    def command(self, *arguments: str) -> list[str]:
-        return ["bash", "--rcfile", str(self._rc), "-i"]
+def test_reading_that_shows_nothing_says_how_much_was_read(client: Program) -> None:
+    topic = unique_name("filtered")
+    client.ok("produce", topic, stdin="one\ntwo\n")
+    with Terminal(client, "consume", topic, "--follow", "--filter", "value=three") as terminal:
+        terminal.wait_for("2 records read (")
+        client.ok("produce", topic, stdin="three\n")
+        terminal.wait_for("\x1b[Kthree\n")
+        terminal.interrupt()
+        assert terminal.end() == 130

@@ -60,6 +60,7 @@ def test_nodes_are_made_read_changed_and_removed(zk: Zk) -> None:
         "/shop", "/shop/config", "/shop/config/limit", "/shop/job-0000000001",
     ]  # fmt: skip
     assert zk("tree", "/shop").splitlines()[1:3] == ["  config", "    limit  \\xff raw"]
+    assert "4 nodes deleted (not done)" in zk("rm", "-r", "--dry-run", "/shop")
     zk("rm", "-r", "--yes", "/shop")
     assert zk("ls", "/") == "zookeeper\n"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from cli.program import Program
 from compat.broker import unique_name
@@ -59,6 +60,35 @@ def test_settings_and_the_cluster_are_shown_and_changed(ottla: Program) -> None:
     (broker,) = ottla.ok("cluster", "show", "-o", "json").json["brokers"]
     assert broker["address"] == ottla.environment["OTTLA_BOOTSTRAP"]
     assert "Produce" in ottla.ok("cluster", "show", "--apis").out
+
+
+def test_groups_are_shown_moved_and_deleted(ottla: Program) -> None:
+    topic, group = unique_name("away"), unique_name("group")
+    ottla.ok("topic", "create", topic)
+    ottla.ok("produce", topic, stdin="one\ntwo\nthree\n")
+    ottla.ok("group", "reset", group, "--topic", topic, "--to", "1", "--yes")
+    assert group in ottla.ok("group", "ls", "-l").out
+    (row,) = ottla.ok("group", "show", group, "-o", "jsonl").json_lines
+    assert (row["committed"], row["end"], row["lag"]) == (1, 3, 2)
+    assert ottla.ok("group", "members", group, "-o", "json").json == []
+    ottla.ok("group", "rm", group, "--yes")
+    ottla.fails(4, "group", "show", group)
+
+
+def test_transactions_are_shown_and_ended(ottla: Program) -> None:
+    topic, name = unique_name("away"), unique_name("txn")
+    ottla.ok("topic", "create", topic)
+    producer = Producer({"bootstrap.servers": ottla.environment["OTTLA_BOOTSTRAP"], "transactional.id": name})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"v")
+    producer.flush(60)
+    assert ottla.ok("txn", "show", name, "-o", "json").json["state"] == "Ongoing"
+    assert [row["id"] for row in ottla.ok("txn", "ls", "--state", "Ongoing", "-o", "json").json] == [name]
+    assert ottla.ok("txn", "hanging", topic, "-o", "json").json == []
+    ottla.ok("txn", "abort", name, "--yes")
+    assert ottla.ok("consume", topic, "--committed").out == ""
+    ottla.fails(4, "txn", "show", "nobody")
 
 
 @pytest.mark.parametrize("run", ["produce", "consume", "e2e"])

@@ -15,12 +15,6 @@ _PATIENCE_SECONDS = 600  # a start after a crash reads every segment that was no
 
 
 def start_in_background(home: BrokerHome, options: argparse.Namespace) -> Running:
-    already = home.running()
-    if already is not None:
-        raise CommandFailed(
-            f"the broker with pid {already.pid} runs already on the data in {home}",
-            "`ottla status` shows it; --data and --port start a second one beside it",
-        )
     home.directory.mkdir(parents=True, exist_ok=True)
     with home.output_file.open("wb") as output:
         process = subprocess.Popen(

@@ -27,8 +27,10 @@ def bootstrap_of(options: argparse.Namespace) -> str:
     return profiles.bootstrap(name) if name else DEFAULT_BOOTSTRAP
 
 
-def connected(options: argparse.Namespace) -> Admin:
+def connected(options: argparse.Namespace, **settings: object) -> Admin:
     """To be used with `with`; nothing is sent before the first call."""
+    from ottla.cli.waiting_cluster import show_waiting
     from ottla.client import Admin
 
-    return Admin(bootstrap_of(options))
+    show_waiting()
+    return Admin(bootstrap_of(options), **settings)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     change.add_argument("target", type=target, metavar="TARGET", help=_TARGET_HELP)
     change.add_argument("changes", nargs="*", type=assignment, metavar="NAME=VALUE")
     change.add_argument(
-        "--unset", action="append", default=[], metavar="NAME", help="back to the default; may be repeated"
+        "--unset", action="append", default=[], metavar="SETTING", help="back to the default; may be repeated"
     )
     change.add_argument("--dry-run", action="store_true", help="let the broker check it, and change nothing")
     add_cluster(change)
@@ -125,9 +125,8 @@ def _explain(options: argparse.Namespace) -> int:
         settings = exact or [setting for setting in settings if options.name.lower() in setting.name]
         if not settings:
             raise _unknown(options.name, [setting.name for setting in _settings()])
-        if len(exact) == 1 or options.output != "table":
-            for setting in settings:
-                print_facts(_explained(setting), options.output)
+        if len(exact) == 1:
+            print_facts(_explained(exact[0]), options.output)
             return ExitCode.DONE
     rows = [_explained(setting) for setting in settings]
     columns = ("setting", "scope", "type", "default") if options.output == "table" else ()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 
 from ottla.cli.clusters import bootstrap_of
 from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.cli.options import count
+from ottla.cli.progress import Waiting
 from ottla.cli.reading_options import add_reading
 from ottla.cli.record_forms import (
     CSV_COLUMNS,
@@ -29,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--from", dest="start", default="start", metavar="PLACE", help=_PLACES)
     parser.add_argument("--to", dest="stop", metavar="PLACE", help="where to stop, exclusive (default: end)")
     parser.add_argument("--follow", action="store_true", help="go on with new records until Ctrl-C")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="stop after so many records")
+    parser.add_argument("-n", "--count", type=count, metavar="N", help="stop after so many records")
     add_reading(parser)
     parser.set_defaults(run=consume)
 
@@ -43,32 +46,41 @@ def consume(options: argparse.Namespace) -> int:
 
 def tail(options: argparse.Namespace) -> int:
     """`ottla topic tail`."""
-    if options.lines < 0:
-        raise CommandFailed("fewer than no records", "--lines must be 0 or more", ExitCode.WRONG_USE)
     start = f"-{options.lines}" if options.lines else "end"
     return _show_records(options, start, "end" if options.no_follow else None, None)
 
 
 def _show_records(options: argparse.Namespace, start: str, stop: str | None, count: int | None) -> int:
+    from ottla.cli.waiting_cluster import show_waiting
     from ottla.client.reading import read
 
+    show_waiting()
     form = _form(options)
     settings = {"isolation.level": "read_committed" if options.committed else "read_uncommitted"}
     settings |= dict(options.config)
-    output, left = sys.stdout.buffer, count
-    with read(
-        bootstrap_of(options), options.topic, start, stop, partitions=options.partition, **settings
-    ) as reading:
+    output, left, read_count = sys.stdout.buffer, count, 0
+    silent = not sys.stdout.isatty()  # what is shown on the terminal is progress enough
+    with (
+        read(
+            bootstrap_of(options), options.topic, start, stop, partitions=options.partition, **settings
+        ) as reading,
+        Waiting("reading") as waiting,
+    ):
         if options.output == "csv" and options.format is None:
             print(",".join(CSV_COLUMNS), flush=True)
         while not reading.is_over and (left is None or left > 0):
             records = reading.poll(_POLL_SECONDS)
+            read_count += len(records)
             wanted = [record for record in records if all(test(record) for test in options.filter)]
             if left is not None:
                 wanted = wanted[:left]
                 left -= len(wanted)
-            output.write(b"".join(map(form, wanted)))
-            output.flush()
+            if wanted:
+                waiting.clear()
+                output.write(b"".join(map(form, wanted)))
+                output.flush()
+            if silent or not wanted:
+                waiting.tick(partial("{:,} records read".format, read_count))
     return ExitCode.DONE
 
 

@@ -102,6 +102,9 @@ def _config(options: argparse.Namespace) -> ZooKeeperConfig:
 
 def _start(node: CoordinationNode) -> None:
     """Turns every way a start can fail into cause and cure."""
+    from errno import EADDRINUSE
+
+    from ottla.cli.port_owner import port_owner
     from ottla.log.files import DirectoryLocked
     from ottla.model.errors import CorruptData
     from ottla.node.coordination_node import CoordinationFailed
@@ -113,7 +116,12 @@ def _start(node: CoordinationNode) -> None:
             f"cannot start: another process uses the data in {node.config.data_dir}",
             "stop it, or choose another directory with --data",
         ) from error
-    except (CoordinationFailed, CorruptData) as error:
+    except CoordinationFailed as error:
+        owner = port_owner(node.config.listener.port) if node.config.listener else None
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno == EADDRINUSE and owner:
+            raise CommandFailed(f"cannot start: {error} (it is taken by {owner})") from error
+        raise CommandFailed(f"cannot start: {error}") from error
+    except CorruptData as error:
         raise CommandFailed(f"cannot start: {error}") from error
 
 

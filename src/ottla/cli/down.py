@@ -9,6 +9,8 @@ import time
 
 from ottla.cli.broker_home import BrokerHome, add_home, broker_home
 from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.cli.options import add_output
+from ottla.cli.output import Row, print_done
 from ottla.cli.progress import Waiting
 
 _POLL_SECONDS = 0.01
@@ -19,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=float, default=60, metavar="SECONDS", help="how long to wait (default: 60)"
     )
+    add_output(parser)
     parser.set_defaults(run=down)
 
 
@@ -41,7 +44,8 @@ def down(options: argparse.Namespace) -> int:
     failure = home.failure()
     if failure is not None:
         raise CommandFailed(f"the broker with pid {running.pid} stopped, but not cleanly: {failure}")
-    print(f"Ottla broker {running.node_id} (pid {running.pid}) is down.")
+    row: Row = {"broker": running.node_id, "pid": running.pid}
+    print_done([row], options.output, f"Ottla broker {running.node_id} (pid {running.pid}) is down.")
     return ExitCode.DONE
 
 

@@ -28,6 +28,17 @@ class ExitCode(IntEnum):
     OUTPUT_CLOSED = 141, "output closed"
 
 
+_NAMES_NOTHING = ("BROKER_ID_NOT_REGISTERED", "GROUP_ID_NOT_FOUND", "TRANSACTIONAL_ID_NOT_FOUND")
+_WRONG_INPUT = (
+    "INVALID_TOPIC_EXCEPTION",
+    "INVALID_CONFIG",
+    "INVALID_PARTITIONS",
+    "INVALID_REPLICATION_FACTOR",
+    "INVALID_GROUP_ID",
+)
+"""Codes of brokers for what was given and cannot be; all others are failures."""
+
+
 class CommandFailed(Exception):
     """Ends a command. `cause` says what is wrong, `cure` what to do about it."""
 
@@ -45,19 +56,24 @@ def explained(error: Exception) -> CommandFailed:
         return CommandFailed(error.text, error.cure, _client_exit_code(error, client_errors))
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return CommandFailed(f"{place}{error.strerror or error}")
+        code = ExitCode.NOT_FOUND if isinstance(error, FileNotFoundError) else ExitCode.FAILED
+        return CommandFailed(f"{place}{error.strerror or error}", exit_code=code)
     return CommandFailed(
         f"{type(error).__name__}: {error}", "this is a mistake of ours; --debug shows where it happened"
     )
 
 
 def _client_exit_code(error: Exception, kinds: Any) -> ExitCode:
+    if isinstance(error, kinds.TimedOut) and isinstance(error.__cause__, kinds.ClientError):
+        return _client_exit_code(error.__cause__, kinds)  # what went wrong all the time
     if isinstance(error, kinds.ConnectionFailed | kinds.TimedOut):
         return ExitCode.NO_BROKER
     if isinstance(error, kinds.UnknownTopic | kinds.UnknownPartition):
         return ExitCode.NOT_FOUND
-    if isinstance(error, kinds.BrokerError) and error.code.name == "GROUP_ID_NOT_FOUND":
+    if isinstance(error, kinds.BrokerError) and error.code.name in _NAMES_NOTHING:
         return ExitCode.NOT_FOUND
+    if isinstance(error, kinds.BrokerError) and error.code.name in _WRONG_INPUT:
+        return ExitCode.WRONG_USE
     if isinstance(error, kinds.InvalidSetting | kinds.InvalidOffsetSpec):
         return ExitCode.WRONG_USE
     return ExitCode.FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from ottla.cli import group_changes, group_views
-from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs
+from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs, count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def _add_views(verbs: Verbs) -> None:
     watch.add_argument(
         "-n", "--interval", type=float, default=2, metavar="SECONDS", help="between looks (default: 2)"
     )
-    watch.add_argument("--count", type=int, metavar="N", help="so many looks (default: until Ctrl-C)")
+    watch.add_argument("--count", type=count, metavar="N", help="so many looks (default: until Ctrl-C)")
     for each in (show, members, watch):
         each.add_argument("group", metavar="GROUP")
     for each in (show, watch):

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from ottla.cli.broker_home import BrokerHome, add_home, broker_home
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.log_lines import LEVEL_STYLES, rotated
+from ottla.cli.options import count
 from ottla.cli.output import colourful, styled
 
 _POLL_SECONDS = 0.1
@@ -25,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_home(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="show new lines as they come")
     parser.add_argument(
-        "-n", "--lines", type=int, default=200, metavar="N", help="how many of the last lines (default: 200)"
+        "-n",
+        "--lines",
+        type=count,
+        default=200,
+        metavar="N",
+        help="how many of the last lines (default: 200)",
     )
     parser.set_defaults(run=logs)
 
@@ -35,7 +41,7 @@ def logs(options: argparse.Namespace) -> int:
     if not home.log_file.exists():
         raise _nothing(home)
     with home.log_file.open("rb") as current:
-        for line in deque(_lines(home.log_file, current), maxlen=max(options.lines, 0)):
+        for line in deque(_lines(home.log_file, current), maxlen=options.lines):
             _show(line)
         if options.follow:
             _follow(home.log_file, current)

@@ -25,6 +25,18 @@ class Parser(argparse.ArgumentParser):
         keywords.setdefault("allow_abbrev", False)
         super().__init__(*arguments, **keywords)
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """What is left over is explained by the command that was used, not by the whole program."""
+        options, unknown = self.parse_known_args(args, namespace)
+        if unknown:
+            used = self
+            for word in args or ():
+                for action in used._actions:
+                    if isinstance(action, argparse._SubParsersAction) and word in action.choices:
+                        used = action.choices[word]
+            used.error(_unknown_arguments(unknown, used))
+        return options
+
     def error(self, message: str) -> NoReturn:
         choice = _CHOICE.search(message)
         if choice:
@@ -40,6 +52,14 @@ def _unknown_choice(given: str, known: Sequence[str]) -> str:
     return f"{given!r} is not known; " + (
         f"did you mean {near[0]}?" if near else f"expected {', '.join(known)}"
     )
+
+
+def _unknown_arguments(unknown: Sequence[str], parser: argparse.ArgumentParser) -> str:
+    from difflib import get_close_matches
+
+    known = [option for action in parser._actions for option in action.option_strings]
+    near = get_close_matches(unknown[0].partition("=")[0], known, n=1)
+    return f"unrecognized arguments: {' '.join(unknown)}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def lazily(place: str) -> Callable[[Any], Any]:
@@ -62,6 +82,13 @@ def add_verb(verbs: Verbs, name: str, run: Run, summary: str) -> argparse.Argume
     parser.set_defaults(run=run)
     add_debug(parser)
     return parser
+
+
+def count(text: str) -> int:
+    """For argparse: how many."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no count, expected 0 or more")
+    return int(text)
 
 
 def assignment(text: str) -> tuple[str, str]:

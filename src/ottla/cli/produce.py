@@ -10,15 +10,20 @@ from typing import TYPE_CHECKING
 
 from ottla.cli.clusters import bootstrap_of, connected
 from ottla.cli.failures import CommandFailed, ExitCode, explained
-from ottla.cli.options import add_cluster, assignment
+from ottla.cli.options import add_cluster, assignment, count
 from ottla.cli.pace import Pace
 from ottla.cli.progress import Waiting
 from ottla.cli.record_sources import header, records_of
 from ottla.cli.sizes import counted, format_bytes, parse_bytes
 
 if TYPE_CHECKING:
+    from ottla.client import Admin
     from ottla.client.accumulator import Delivery
     from ottla.client.errors import ClientError
+    from ottla.client.producer import Producer
+
+_LOOK_SECONDS = 0.2
+_CHECK_MS = 3_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_sources(parser)
     _add_records(parser)
     parser.add_argument("--rate", type=float, metavar="N", help="at most so many records a second")
-    parser.add_argument("-n", "--count", type=int, metavar="N", help="at most so many records in all")
+    parser.add_argument("-n", "--count", type=count, metavar="N", help="at most so many records in all")
     parser.add_argument("--acks", choices=("all", "1", "0"), default="all", help="default: all")
     parser.add_argument(
         "-z", "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none"
@@ -52,7 +57,7 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     )
     source.add_argument("--file", nargs="+", metavar="FILE", help="each file is one record")
     source.add_argument("--random", type=parse_bytes, metavar="SIZE", help="values of so many random letters")
-    parser.add_argument("--random-keys", type=int, metavar="N", help="with --random: N different keys")
+    parser.add_argument("--random-keys", type=count, metavar="N", help="with --random: N different keys")
     parser.add_argument("--seed", type=int, metavar="N", help="with --random: the same records every time")
 
 
@@ -76,11 +81,26 @@ def produce(options: argparse.Namespace) -> int:
     if options.topic is None:
         options.input = "json"
     options.headers = tuple(options.headers)
-    with connected(options) as admin:
-        admin.cluster()  # an address that does not answer is told at once, not after max.block.ms
+    with connected(options, default_api_timeout_ms=_CHECK_MS) as admin:
+        _find_an_open_door(admin)
     deliveries = Deliveries(options.output)
     _send_all(options, deliveries)
     return deliveries.outcome()
+
+
+def _find_an_open_door(admin: Admin) -> None:
+    """Addresses that do not answer are told now, not after delivery.timeout.ms; one that does is enough."""
+    from ottla.client.errors import ConnectionFailed
+
+    problem = None
+    for broker in admin.cluster().brokers:
+        try:
+            admin.broker_versions(broker.id)
+            return
+        except ConnectionFailed as error:
+            problem = problem or error
+    if problem is not None:
+        raise problem
 
 
 def _send_all(options: argparse.Namespace, deliveries: Deliveries) -> None:
@@ -107,7 +127,18 @@ def _send_all(options: argparse.Namespace, deliveries: Deliveries) -> None:
                 if deliveries.error is not None:
                     break
         finally:
-            producer.flush()
+            _flush(producer, waiting, deliveries)
+
+
+def _flush(producer: Producer, waiting: Waiting, deliveries: Deliveries) -> None:
+    from ottla.client.errors import TimedOut
+
+    while True:
+        try:
+            producer.flush(_LOOK_SECONDS)
+            return
+        except TimedOut:
+            waiting.tick(deliveries.progress)
 
 
 class Deliveries:

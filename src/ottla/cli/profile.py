@@ -6,8 +6,8 @@ import argparse
 
 from ottla.cli.failures import ExitCode
 from ottla.cli.options import add_output, add_verb, add_verbs
-from ottla.cli.output import Row, print_rows
-from ottla.cli.profiles import load_profiles, save_profiles
+from ottla.cli.output import Row, print_done, print_rows
+from ottla.cli.profiles import Profiles, load_profiles, save_profiles
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     using.add_argument("name", metavar="PROFILE")
     removing = add_verb(verbs, "rm", _rm, "forget a profile")
     removing.add_argument("name", metavar="PROFILE")
+    for each in (setting, using, removing):
+        add_output(each)
 
 
 def _ls(options: argparse.Namespace) -> int:
@@ -39,16 +41,14 @@ def _set(options: argparse.Namespace) -> int:
     profiles = load_profiles()
     profiles.bootstraps[options.name] = options.bootstrap
     profiles.current = profiles.current or options.name
-    save_profiles(profiles)
-    return ExitCode.DONE
+    return _save(profiles, options, "is set")
 
 
 def _use(options: argparse.Namespace) -> int:
     profiles = load_profiles()
     profiles.bootstrap(options.name)
     profiles.current = options.name
-    save_profiles(profiles)
-    return ExitCode.DONE
+    return _save(profiles, options, "is used from now on")
 
 
 def _rm(options: argparse.Namespace) -> int:
@@ -57,5 +57,15 @@ def _rm(options: argparse.Namespace) -> int:
     del profiles.bootstraps[options.name]
     if profiles.current == options.name:
         profiles.current = None
+    return _save(profiles, options, "is forgotten")
+
+
+def _save(profiles: Profiles, options: argparse.Namespace, outcome: str) -> int:
     save_profiles(profiles)
+    row: Row = {
+        "profile": options.name,
+        "bootstrap": profiles.bootstraps.get(options.name),
+        "used": options.name == profiles.current,
+    }
+    print_done([row], options.output, f"profile {options.name} {outcome}")
     return ExitCode.DONE

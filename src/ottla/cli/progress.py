@@ -31,11 +31,16 @@ class Waiting:
         shown = text() if text else self._text
         print(f"{_CLEAR_LINE}{shown} ({elapsed})", end="", file=sys.stderr, flush=True)
 
+    def clear(self) -> None:
+        """Before something else is printed; the next tick draws the line again."""
+        if self._shown:
+            print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
+            self._shown = 0.0
+
     def __enter__(self) -> Waiting:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._shown:
-            print(_CLEAR_LINE, end="", file=sys.stderr, flush=True)
+        self.clear()

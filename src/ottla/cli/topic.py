@@ -12,6 +12,7 @@ from ottla.cli.options import (
     add_verb,
     add_verbs,
     assignment,
+    count,
     lazily,
 )
 from ottla.cli.reading_options import add_reading
@@ -47,7 +48,7 @@ def _add_tail(verbs: Verbs) -> None:
     )
     tail.add_argument("topic", metavar="TOPIC")
     tail.add_argument(
-        "-n", "--lines", type=int, default=10, metavar="N", help="of each partition at first (default: 10)"
+        "-n", "--lines", type=count, default=10, metavar="N", help="of each partition at first (default: 10)"
     )
     tail.add_argument("--no-follow", action="store_true", help="only what is there now")
     add_reading(tail)

@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ls = add_verb(verbs, "ls", _ls, "list transactional ids")
     ls.add_argument("--state", action="append", default=[], help="only in this state, such as Ongoing")
     show = add_verb(verbs, "show", _show, "show how a transactional id stands")
-    show.add_argument("id", help="the transactional id")
+    show.add_argument("id", metavar="TRANSACTION", help="the transactional id")
     abort = add_verb(verbs, "abort", _abort, "fence the producer of an id and abort its open transaction")
-    abort.add_argument("id", help="the transactional id")
+    abort.add_argument("id", metavar="TRANSACTION", help="the transactional id")
     hanging = add_verb(verbs, "hanging", _hanging, "find open transactions that no coordinator will end")
     hanging.add_argument("topics", nargs="*", metavar="TOPIC", help="where to look (default: everywhere)")
     hanging.add_argument(

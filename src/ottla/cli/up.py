@@ -5,23 +5,30 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from ottla import __version__
 from ottla.cli.broker_home import BrokerHome, Running, add_home, broker_home
+from ottla.cli.clusters import DEFAULT_BOOTSTRAP
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.log_lines import FORMATS, set_up_logging
-from ottla.cli.output import styled
+from ottla.cli.options import add_output
+from ottla.cli.output import print_facts, styled
 
 if TYPE_CHECKING:
     from ottla.node.broker import Broker
+    from ottla.node.failures import PortTaken
 
 log = logging.getLogger(__name__)
+
+_EVERYWHERE = ("", "0.0.0.0", "::", "[::]")  # to listen there; nobody can be asked there
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--log-file", type=Path, metavar="FILE", help="log there instead of the terminal; kept below 64 MiB"
     )
+    add_output(parser)
     parser.set_defaults(run=up, debug=False)
 
 
@@ -53,15 +61,20 @@ def up(options: argparse.Namespace) -> int:
             f"OTTLA_LOG_FORMAT is {options.log_format!r}", "expected text or json", ExitCode.WRONG_USE
         )
     home = broker_home(options)
-    if options.detach:
-        from ottla.cli.background import start_in_background
+    already = home.running()
+    if already is not None:
+        raise CommandFailed(
+            f"the broker with pid {already.pid} runs already on the data in {home}",
+            "`ottla status` shows it; --data and --port start a second one beside it",
+        )
+    if not options.detach:
+        return _serve(home, options)
+    from ottla.cli.background import start_in_background
 
-        for warning in home.settings.warnings:
-            print(f"note: {warning}", file=sys.stderr)
-        running = start_in_background(home, options)
-        print_running(running, background=True)
-        return ExitCode.DONE
-    return _serve(home, options)
+    for warning in home.settings.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    _print_running(start_in_background(home, options), options)
+    return ExitCode.DONE
 
 
 def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
@@ -80,7 +93,7 @@ def _serve(home: BrokerHome, options: argparse.Namespace) -> int:
     garbage.settle()
     failure = None
     try:
-        broker.run(on_serving=lambda: _announce(broker, home))
+        broker.run(on_serving=lambda: _announce(broker, home, options))
     except BrokerFailed as error:
         failure = str(error)
         raise CommandFailed(f"stopped: {error}") from error
@@ -103,7 +116,7 @@ def _start(broker: Broker, home: BrokerHome) -> None:
     from ottla.log.directory_properties import WrongDirectory
     from ottla.log.files import DirectoryLocked
     from ottla.model.errors import CorruptData
-    from ottla.node.failures import BrokerFailed
+    from ottla.node.failures import BrokerFailed, PortTaken
 
     try:
         broker.start()
@@ -114,8 +127,10 @@ def _start(broker: Broker, home: BrokerHome) -> None:
             f"cannot start: {by_whom} uses the data in {Path(error.filename or home.directory).parent}",
             "`ottla down` stops it; --data and --port start a second one beside it",
         ) from error
+    except PortTaken as error:
+        raise _port_taken(error) from error
     except BrokerFailed as error:
-        raise _port_trouble(error, home) or CommandFailed(f"cannot start: {error}") from error
+        raise CommandFailed(f"cannot start: {error}") from error
     except (CorruptData, WrongDirectory) as error:
         raise CommandFailed(f"cannot start: {error}") from error
     except OSError as error:
@@ -123,25 +138,17 @@ def _start(broker: Broker, home: BrokerHome) -> None:
         raise CommandFailed(f"cannot start: {place}{error.strerror or error}") from error
 
 
-def _port_trouble(error: BaseException, home: BrokerHome) -> CommandFailed | None:
-    import errno
-
+def _port_taken(error: PortTaken) -> CommandFailed:
     from ottla.cli.port_owner import port_owner
 
-    cause = error.__cause__
-    if not isinstance(cause, OSError) or cause.errno != errno.EADDRINUSE:
-        return None
-    for listener in home.settings.listeners:
-        owner = port_owner(listener.port)
-        if owner is not None:
-            return CommandFailed(
-                f"cannot start: port {listener.port} is taken by {owner}",
-                "`ottla status` tells whether it is a broker of yours; --port chooses another",
-            )
-    return None
+    owner = port_owner(error.port)
+    if owner is None:
+        return CommandFailed(f"cannot start: {error}")
+    cure = f"`ottla status` tells whether it is a broker of yours; {error.cure}"
+    return CommandFailed(f"cannot start: port {error.port} is taken by {owner}", cure)
 
 
-def _announce(broker: Broker, home: BrokerHome) -> None:
+def _announce(broker: Broker, home: BrokerHome, options: argparse.Namespace) -> None:
     running = Running(
         pid=os.getpid(),
         node_id=home.settings.node_id,
@@ -153,14 +160,30 @@ def _announce(broker: Broker, home: BrokerHome) -> None:
         http=f"{broker.http.host}:{broker.http.port}" if broker.http else None,
     )
     home.announce(running)
-    print_running(running, background=False)
+    _print_running(running, options)
 
 
-def print_running(running: Running, *, background: bool) -> None:
+def _print_running(running: Running, options: argparse.Namespace) -> None:
+    if options.output == "table":
+        _print_welcome(running, "Ctrl-C" if not options.detach else f"ottla down{_same_home(options)}")
+    else:
+        print_facts(asdict(running), options.output)
+    sys.stdout.flush()
+
+
+def _same_home(options: argparse.Namespace) -> str:
+    """What `down` has to be told to find this broker; --set only moves it if it names directories."""
+    given = [("--data", options.data), ("--config", options.config)]
+    given += [("--set", each) for each in options.set if each.startswith(("log.dir", "ottla.coordination."))]
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value is not None)
+
+
+def _print_welcome(running: Running, stop: str) -> None:
     first = next(iter(running.listeners.values()))
-    at = "" if first == "127.0.0.1:9092" else f" -b {first}"
-    where = f" (pid {running.pid})" if background else ""
-    print(styled(f"Ottla broker {running.node_id} is up{where}.", "bold"))
+    host, _, port = first.rpartition(":")
+    reachable = f"localhost:{port}" if host in _EVERYWHERE else first
+    at = "" if reachable == DEFAULT_BOOTSTRAP else f" -b {reachable}"
+    print(styled(f"Ottla broker {running.node_id} is up (pid {running.pid}).", "bold"))
     rows = [("listens on", f"{name}://{address}") for name, address in running.listeners.items()]
     rows.append(("keeps data", ", ".join(running.data)))
     if running.zookeeper:
@@ -168,7 +191,6 @@ def print_running(running: Running, *, background: bool) -> None:
     if running.http:
         rows.append(("metrics", f"http://{running.http}/metrics"))
     rows.append(("try it", f"echo hello | ottla produce{at} greetings; ottla consume{at} greetings"))
-    rows.append(("stop it", "ottla down" if background else "Ctrl-C"))
+    rows.append(("stop it", stop))
     for name, text in rows:
         print(f"  {styled(f'{name:<10}', 'dim')}  {text}")
-    sys.stdout.flush()

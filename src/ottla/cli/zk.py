@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import add_confirmation, add_output, add_verb, add_verbs, confirm
-from ottla.cli.output import Row, print_facts, print_json_lines, print_rows, styled
+from ottla.cli.options import add_confirmation, add_output, add_verb, add_verbs, confirm, count
+from ottla.cli.output import Row, print_done, print_facts, print_json_lines, print_plan, print_rows, styled
+from ottla.cli.sizes import counted
 
 if TYPE_CHECKING:
     from ottla.client.zookeeper import ZooKeeperClient
@@ -29,7 +30,7 @@ Action = Callable[["ZooKeeperClient", argparse.Namespace], int]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
 
-    def verb(name: str, action: Action, summary: str, *, output: bool = True) -> argparse.ArgumentParser:
+    def verb(name: str, action: Action, summary: str) -> argparse.ArgumentParser:
         verb_parser = add_verb(verbs, name, lambda options: _run(action, options), summary)
         verb_parser.add_argument("path", metavar="PATH", help="of the znode, as /brokers/ids")
         verb_parser.add_argument(
@@ -40,8 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"the ZooKeeper to ask (default: OTTLA_ZOOKEEPER, {DEFAULT_SERVER})",
         )
         verb_parser.add_argument("--auth", metavar="USER:PASSWORD", help="prove a digest identity first")
-        if output:
-            add_output(verb_parser)
+        add_output(verb_parser)
         return verb_parser
 
     verb("ls", _ls, "list the children of a node")
@@ -53,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("data", metavar="DATA", nargs="?", default="", help="- reads it from standard input")
     create.add_argument("--sequential", action="store_true", help="let the server add a number to the name")
     create.add_argument("-p", "--parents", action="store_true", help="make the nodes above it too")
-    remove = verb("rm", _rm, "delete a node", output=False)
+    remove = verb("rm", _rm, "delete a node")
     remove.add_argument("-r", "--recursive", action="store_true", help="and everything below it")
     remove.add_argument("--version", type=int, default=-1, metavar="N", help="only if the node has it")
-    add_confirmation(remove, dry_run=False)
+    add_confirmation(remove)
     verb("tree", _tree, "show a node and everything below it")
     follow = verb("watch", _watch, "print changes of a node and below it as they happen")
-    follow.add_argument("--count", type=int, metavar="N", help="end after so many")
+    follow.add_argument("--count", type=count, metavar="N", help="end after so many")
     follow.add_argument("--only", action="store_true", help="the node itself, not what is below it")
     verb("stat", _stat, "show a node's numbers")
     access = verb("acl", _acl, "show or change who may do what with a node")
@@ -85,7 +85,7 @@ def _run(action: Action, options: argparse.Namespace) -> int:
     except ConnectionLost as error:
         raise CommandFailed(
             str(error),
-            "`ottla up` or `ottla coordination up` starts one; --server names another",
+            "`ottla up` or `ottla coordination up` starts one, often on port 2181; --server names another",
             ExitCode.NO_BROKER,
         ) from error
     except ZooKeeperError as error:
@@ -216,12 +216,16 @@ def _create(client: ZooKeeperClient, options: argparse.Namespace) -> int:
 def _rm(client: ZooKeeperClient, options: argparse.Namespace) -> int:
     if options.recursive:
         paths = [str(row["path"]) for row in _below(client, options.path)]
-        confirm(f"delete {options.path} and {len(paths) - 1} nodes below it?", yes=options.yes)
-        for path in reversed(paths):
-            client.delete(path)
     else:
-        confirm(f"delete {options.path}?", yes=options.yes)
-        client.delete(options.path, options.version)
+        client.get(options.path)
+        paths = [options.path]
+    rows: list[Row] = [{"path": path} for path in paths]
+    print_plan(rows, options.output)
+    if not options.dry_run:
+        confirm(f"Delete {counted(len(paths), 'node')}?", yes=options.yes)
+        for path in reversed(paths):
+            client.delete(path, options.version if path == options.path else -1)
+    print_done(rows, options.output, f"{counted(len(paths), 'node')} deleted", done=not options.dry_run)
     return ExitCode.DONE
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
+from typing import ClassVar
 
 from ottla.client.admin_calls import AdminCalls
 from ottla.client.blocking import blocking
@@ -16,10 +17,12 @@ from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
 
 
 class Admin:
+    cluster_type: ClassVar[type[Cluster]] = Cluster
+
     def __init__(self, bootstrap: str | Sequence[str] = "", **settings: object) -> None:
         bootstrap = bootstrap_of(bootstrap, settings)
         loaded = load(settings, COMMON_SETTINGS)
-        self._cluster = Cluster(bootstrap, loaded)
+        self._cluster = self.cluster_type(bootstrap, loaded)
         self._calls = AdminCalls(self._cluster, loaded.integer("default.api.timeout.ms"))
 
     def close(self) -> None:

@@ -290,5 +290,7 @@ class Sender:
     def _too_late(self, batch: Batch) -> ClientError:
         text = f"{batch.lane.target}: not delivered within {self._rules.delivery_timeout_ms} ms"
         if batch.error is not None:
-            return TimedOut(f"{text}: {batch.error.text}", batch.error.cure)
+            late = TimedOut(f"{text}: {batch.error.text}", batch.error.cure)
+            late.__cause__ = batch.error
+            return late
         return TimedOut(text, "the broker is too slow or away; see delivery.timeout.ms")

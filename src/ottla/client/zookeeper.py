@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
+from ottla.model.errors import Malformed
 from ottla.model.limits import FRAME_BYTES_MAX
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.zookeeper.headers import (
@@ -82,7 +83,12 @@ class ZooKeeperClient:
             ) from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._send(encode_connect_request(ConnectRequest(0, 0, session_timeout_ms, 0, bytes(16))))
-        response = decode_connect_response(self._next_frame())
+        try:
+            response = decode_connect_response(self._next_frame())
+        except (ConnectionLost, Malformed) as error:
+            raise ConnectionLost(
+                f"what listens at {self._address} does not answer as a ZooKeeper does ({error})"
+            ) from None
         self.session_id = response.session_id
         self.password = response.password
         self.session_timeout_ms = response.timeout_ms

@@ -78,7 +78,7 @@ class KazooCoordination:
             self.close()
             raise EnsembleUnreachable(
                 f"no ZooKeeper server answers at {self._hosts} within {self._connection_timeout_ms} ms: "
-                "start the ensemble, or correct zookeeper.connect"
+                "start the ensemble, or correct zookeeper.connect; a broker without it keeps its state itself"
             )
         self._client.ensure_path("/")
         self._marker = self._client.create(_MARKERS, b"0", ephemeral=True, sequence=True, makepath=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from errno import EADDRINUSE
+
 from ottla.log.directory import NotStoppedCleanly
 from ottla.log.disk_errors import is_full_disk
 from ottla.model.errors import Refused
@@ -9,6 +11,20 @@ from ottla.model.errors import Refused
 
 class BrokerFailed(RuntimeError):
     """The broker cannot go on; what it acknowledged is safe. The message says what a person must do."""
+
+
+class PortTaken(BrokerFailed):
+    """Somebody else listens there."""
+
+    def __init__(self, port: int, text: str, cure: str) -> None:
+        super().__init__(f"{text}; {cure}")
+        self.port = port
+        self.cure = cure
+
+
+def unable_to_listen(port: int, text: str, cure: str, error: OSError) -> BrokerFailed:
+    text = f"{text}: {error.strerror}"
+    return PortTaken(port, text, cure) if error.errno == EADDRINUSE else BrokerFailed(f"{text}; {cure}")
 
 
 def require(refusal: Refused | None) -> None:

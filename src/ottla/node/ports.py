@@ -14,7 +14,7 @@ from ottla.coordination.client import LocalCoordination
 from ottla.model.configs import ConfigSource
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
-from ottla.node.failures import BrokerFailed
+from ottla.node.failures import BrokerFailed, unable_to_listen
 from ottla.node.settings import BrokerSettings
 from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
 from ottla.server.application import Application
@@ -40,10 +40,8 @@ class Ports:
             try:
                 self._bound.append((listener, self._reactor.bind(listener)))
             except OSError as error:
-                raise BrokerFailed(
-                    f"cannot listen on {listener}: {error.strerror}; choose another address "
-                    "with --port or the setting listeners"
-                ) from error
+                cure = "choose another address with --port or the setting listeners"
+                raise unable_to_listen(listener.port, f"cannot listen on {listener}", cure, error) from error
 
     def serve(self, application: Application) -> list[EndPoint]:
         """Kafka clients are answered from now on; returns what they are to be told, with the real ports."""
@@ -60,7 +58,9 @@ class Ports:
         try:
             port.open()
         except OSError as error:
-            problem = f"cannot listen on {config.listener}: {error.strerror}; {PORT_TAKEN_CURE}"
+            assert config.listener is not None
+            text = f"cannot listen on {config.listener}"
+            problem = unable_to_listen(config.listener.port, text, PORT_TAKEN_CURE, error)
             self._do_without("ZooKeeper port", "clientPort", problem, error)
         self.zookeeper = port.listener
 
@@ -75,13 +75,14 @@ class Ports:
         try:
             self.http = self._reactor.listen(listener, application, options=http_socket_options())
         except OSError as error:
-            problem = f"cannot listen on {host}:{port} for /metrics: {error.strerror}; set {name}"
-            self._do_without("HTTP port", name, problem, error)
+            text = f"cannot listen on {host}:{port} for /metrics"
+            cure = f"set {name} to another port, or to -1 to go without"
+            self._do_without("HTTP port", name, unable_to_listen(port, text, cure, error), error)
 
-    def _do_without(self, what: str, setting: str, problem: str, error: OSError) -> None:
+    def _do_without(self, what: str, setting: str, problem: BrokerFailed, error: OSError) -> None:
         """Who did not ask for a port does not have to do without a broker because it is taken."""
         if setting in self._settings.config.set_names(ConfigSource.STATIC_BROKER_CONFIG):
-            raise BrokerFailed(problem) from error
+            raise problem from error
         log.warning("no %s: %s", what, problem)
 
     def close(self) -> None:
