@@ -1,18 +1,21 @@
 """Our coordination service against Apache ZooKeeper standalone, on this machine, in one run.
 
-    python -m benchmarks.zookeeper [--seconds 4] [--sessions 10000] [--only ottla|zookeeper] [--rows reads]
+    python -m benchmarks.zookeeper [--rounds 5] [--seconds 1] [--only ottla|zookeeper] [--rows reads]
 
-The load comes from `raw_load`, a client in C that is pinned to the last core; each server has the first one.
-ZooKeeper is warmed before it is measured (`--warmup`); its jars are those of the interop suite (Maven). Both
-sync every write before they answer. Watches: 64 clients hold a persistent watch on a node that one changes.
+The load comes from `raw_load`, a client in C that is pinned to the last core; the servers have the first one
+and take turns. ZooKeeper is warmed before it is measured (`--warmup`); its jars are those of the interop
+suite (Maven). Both sync every write before they answer. Watches: 64 clients hold a persistent watch on a node
+that one changes.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import shutil
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,6 +51,7 @@ WATCH = encode_request(0, OpCode.ADD_WATCH, encode(WatchTypeRequest(NODE, 0)))
 WATCHERS = 64
 ROWS = ("sync writes", "reads", "watches", "sessions")
 _START_SECONDS = 60
+_ANSWER_MS_MAX = 250  # a server that is starting may take a connection and forget it
 
 
 class Load:
@@ -89,6 +93,7 @@ class Server:
         self.pid = pid
         self.port = port
         self.started_seconds = started_seconds
+        self.idle_mib = resident_mib(pid)
 
 
 @contextmanager
@@ -132,7 +137,7 @@ def _await(port: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:
-            with ZooKeeperClient("127.0.0.1", port):
+            with ZooKeeperClient("127.0.0.1", port, timeout_ms=_ANSWER_MS_MAX):
                 return
         except ConnectionLost:
             assert time.monotonic() < deadline, "the server does not answer"
@@ -150,31 +155,49 @@ def zookeeper_java() -> list[str]:
 # -- what is measured -----------------------------------------------------------------------------------
 
 
-def measure(server: Server, load: Load, options: argparse.Namespace) -> Figures:
-    figures: Figures = {"start, s": server.started_seconds, "memory idle, MiB": resident_mib(server.pid)}
-    with ZooKeeperClient("127.0.0.1", server.port) as client:
-        client.create(NODE, bytes(100))
-    seconds, rows = options.seconds, options.rows
+def measure(servers: list[Server], load: Load, options: argparse.Namespace) -> dict[str, Figures]:
+    """Figures of each server by its name. They take turns, so that what else the machine does meets both."""
+    figures: dict[str, Figures] = {server.name: {"start, s": server.started_seconds} for server in servers}
+    for server in servers:
+        with ZooKeeperClient("127.0.0.1", server.port) as client:
+            client.create(NODE, bytes(100))
+        figures[server.name]["memory idle, MiB"] = server.idle_mib
     for kind, request, cases in (
         ("sync writes", SET, ((1, 1), (16, 1), (64, 1), (64, 4))),
         ("reads", GET, ((1, 1), (64, 1), (64, 4))),
     ):
-        if kind not in rows:
+        if kind not in options.rows:
             continue
-        load.run(server.port, request, Shape(64, 4), options.warmup if server.name == "ZooKeeper" else 1)
+        for server in servers:
+            load.run(server.port, request, Shape(64, 4), options.warmup if server.name == "ZooKeeper" else 1)
         for clients, in_flight in cases:
-            before = own_and_kernel_seconds(server.pid)
-            result = load.run(server.port, request, Shape(clients, in_flight), seconds)
+            samples: dict[str, list[Figures]] = {server.name: [] for server in servers}
+            for _ in range(options.rounds):
+                for server in servers:
+                    shape = Shape(clients, in_flight)
+                    samples[server.name].append(_sample(server, load, request, shape, options.seconds))
             name = f"{kind}, {clients} clients x {in_flight}"
-            figures[f"{name}, per second"] = result["per_second"]
-            after = own_and_kernel_seconds(server.pid)
-            for part, began, ended in zip(("own", "kernel"), before, after, strict=True):
-                figures[f"{name}, {part} CPU µs"] = (ended - began) / result["all_requests"] * 1e6
-    if "watches" in rows:
-        figures["watches fired/s"] = _watches(server, load, seconds)
-    figures["memory loaded, MiB"] = resident_mib(server.pid)
-    if "sessions" in rows:
-        figures |= _idle_sessions(server, load, options.sessions)
+            for server in servers:
+                for part in samples[server.name][0]:
+                    values = [sample[part] for sample in samples[server.name]]
+                    figures[server.name][f"{name}, {part}"] = statistics.median(values)
+    for server in servers:
+        own = figures[server.name]
+        if "watches" in options.rows:
+            own["watches fired/s"] = _watches(server, load, options.seconds + 1)
+        own["memory loaded, MiB"] = resident_mib(server.pid)
+        if "sessions" in options.rows:
+            own |= _idle_sessions(server, load, options.sessions)
+    return figures
+
+
+def _sample(server: Server, load: Load, request: bytes, shape: Shape, seconds: float) -> Figures:
+    before = own_and_kernel_seconds(server.pid)
+    result = load.run(server.port, request, shape, seconds)
+    after = own_and_kernel_seconds(server.pid)
+    figures = {"per second": result["per_second"], "p50 µs": result["p50_us"]}
+    for part, began, ended in zip(("own", "kernel"), before, after, strict=True):
+        figures[f"{part} CPU µs"] = (ended - began) / result["all_requests"] * 1e6
     return figures
 
 
@@ -219,27 +242,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    parser.add_argument("--seconds", type=float, default=1, help="of each round")
     parser.add_argument(
         "--warmup", type=float, default=15, help="seconds of load before ZooKeeper is measured"
     )
     parser.add_argument("--sessions", type=int, default=10_000, help="that idle")
     parser.add_argument("--only", choices=("ottla", "zookeeper"), help="one of the two")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="what is measured")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="in which the servers take turns; medians count"
+    )
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     load = Load(folder)
-    mine: Figures = {}
-    theirs: Figures = {}
     try:
-        if options.only != "zookeeper":
-            with ours(folder / "ours") as server:
-                mine = measure(server, load, options)
-        if options.only != "ottla":
-            with apache(folder / "apache", zookeeper_java()) as server:
-                theirs = measure(server, load, options)
+        with contextlib.ExitStack() as stack:
+            servers = []
+            if options.only != "zookeeper":
+                servers.append(stack.enter_context(ours(folder / "ours")))
+            if options.only != "ottla":
+                servers.append(stack.enter_context(apache(folder / "apache", zookeeper_java())))
+            figures = measure(servers, load, options)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    mine, theirs = figures.get("Ottla", {}), figures.get("ZooKeeper", {})
     print(f"{'':44}{'Ottla':>12}{'ZooKeeper':>12}{'ratio':>8}")
     for name in mine or theirs:
         own, other = mine.get(name, math.nan), theirs.get(name, math.nan)

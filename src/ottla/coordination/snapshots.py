@@ -25,8 +25,8 @@ from ottla.coordination.paths import RESERVED, parent_of
 from ottla.coordination.znodes import SessionTerms, Tree
 from ottla.model.limits import MIB
 
-SLICE_NODES = 2_000
-"""Nodes serialised at a time: some 2 ms of the owner's time."""
+SLICE_NODES = 500
+"""Nodes serialised at a time: about a millisecond of the owner's time."""
 
 SLICE_BYTES = 1 * MIB
 """The same for nodes with much data: no round has to write much more."""

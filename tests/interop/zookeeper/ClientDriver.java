@@ -164,7 +164,8 @@ public final class ClientDriver {
         all.expect(EventType.NodeDataChanged, "/a/b");
         all.expect(EventType.NodeDeleted, "/a/b");
         client.removeWatches("/a", all, Watcher.WatcherType.PersistentRecursive, false);
-        all.queue.clear(); // the client tells of the removal itself
+        WatchedEvent removal = all.queue.poll(PATIENCE_SECONDS, TimeUnit.SECONDS); // from the client itself
+        check(removal.getType() == EventType.PersistentWatchRemoved, "the client tells of a removal: " + removal);
         other.setData("/java/a", bytes("z"), -1);
         check(all.queue.poll(200, TimeUnit.MILLISECONDS) == null, "a removed watch is silent");
         fails(KeeperException.Code.NOWATCHER,
