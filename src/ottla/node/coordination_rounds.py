@@ -17,6 +17,11 @@ from ottla.server.reactor import Reactor
 log = logging.getLogger(__name__)
 
 _RETRY_MS = 1_000  # on a full disk
+_LONG_US = (
+    1_000  # of a round: on a busy disk one more round costs everybody more than waiting for others does
+)
+_GATHER_PART = 3  # of the last round's time may be waited
+_GATHER_US_MAX = 2_000
 
 
 class CoordinationRounds:
@@ -28,6 +33,12 @@ class CoordinationRounds:
         fail: Callable[[BaseException], None],
     ) -> None:
         self.is_busy = False  # a round is under way
+        # Those who were answered together ask again together. Where a round takes long, the next one waits
+        # for as many as there were before, so that they share it, but only for a part of that time.
+        self._expected = 0  # answers that were awaited when the last round ended
+        self._gather_end_us = 0
+        self._began_us = 0  # the round under way, or the last one
+        self._now_us = reactor.clock.monotonic_us
         self._coordination = coordination
         self._worker = worker
         self._reactor = reactor
@@ -37,12 +48,17 @@ class CoordinationRounds:
 
     def start(self) -> None:
         """Begins what is due; called once in every turn."""
+        waiting = self._coordination.outstanding
+        if not self.is_busy and 0 < waiting < self._expected and self._now_us() < self._gather_end_us:
+            self._reactor.timers.set(self._reactor.clock.monotonic_ms(), _look_again)
+            return
         ticket = self._coordination.begin_sync()
         if ticket is not None:
             self._run(ticket)
 
     def _run(self, ticket: SyncTicket) -> None:
         self.is_busy = True
+        self._began_us = self._now_us()
         was_short = self._coordination.is_short_of_room
         self._worker(ticket.run, lambda error: self._finished(ticket, was_short, error))
 
@@ -56,9 +72,18 @@ class CoordinationRounds:
         elif error is not None:
             self._fail(error)
         else:
+            self._plan_the_next()
             self._coordination.finish_sync(ticket)
         if self._coordination.is_short_of_room and not was_short:
             self._later(self._regain_room)
+
+    def _plan_the_next(self) -> None:
+        now_us = self._now_us()
+        took_us = now_us - self._began_us
+        self._expected = self._coordination.outstanding
+        self._gather_end_us = now_us
+        if took_us >= _LONG_US:
+            self._gather_end_us += min(took_us // _GATHER_PART, _GATHER_US_MAX)
 
     def _regain_room(self) -> None:
         if not self._coordination.is_blocked:  # else its round is the first to need the room
@@ -68,3 +93,7 @@ class CoordinationRounds:
 
     def _later(self, action: Callable[[], None]) -> None:
         self._reactor.timers.set(self._reactor.clock.monotonic_ms() + _RETRY_MS, action)
+
+
+def _look_again() -> None:
+    """That the timer is due is all: the next turn does not sleep."""
