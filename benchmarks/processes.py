@@ -49,6 +49,11 @@ def resident_mib(pid: int) -> float:
     return sum(_resident_kib(each) for each in family(pid)) / 1024
 
 
+def own_resident_mib(pid: int) -> float:
+    """Without its children."""
+    return _resident_kib(pid) / 1024
+
+
 def _resident_kib(pid: int) -> int:
     """0 for one that has ended, waited for or not."""
     try:

@@ -14,6 +14,8 @@ import os
 import subprocess
 import sys
 import tempfile
+from array import array
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,26 +40,28 @@ def main() -> None:
     options = parser.parse_args()
     pairs = [tuple(pair.split("@")) for pair in options.pairs.split(",")]
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="ottla-spark-") as folder:
-        for kind in (Ottla, ApacheKafka):
-            connectors = [connector for connector, name in pairs if name == kind.name]
-            if connectors:
-                rows += _on_broker(kind(Path(folder) / kind.__name__, {}), connectors, options)
-    _print_table(rows)
+    try:
+        with tempfile.TemporaryDirectory(prefix="ottla-spark-") as folder:
+            for kind in (Ottla, ApacheKafka):
+                connectors = [connector for connector, name in pairs if name == kind.name]
+                if connectors:
+                    rows.extend(_on_broker(kind(Path(folder) / kind.__name__, {}), connectors, options))
+    finally:
+        _print_table(rows)  # also of a run that somebody ends
 
 
-def _on_broker(broker: Broker, connectors: list[str], options: argparse.Namespace) -> list[dict[str, Any]]:
+def _on_broker(
+    broker: Broker, connectors: list[str], options: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     broker.start()
-    found = []
     try:
         with Admin(broker.address) as admin:
             for size in _VALUE_BYTES:
                 _fill(admin, broker, f"in-{size}", _count(options.records, size), size)
         for connector in connectors:
-            found += _run_job(broker, connector, options)
+            yield from _run_job(broker, connector, options)
     finally:
         broker.discard()
-    return found
 
 
 def _count(records: int, size: int) -> int:
@@ -70,25 +74,27 @@ def _fill(admin: Admin, broker: Broker, topic: str, count: int, size: int) -> No
     from ottla.client.producer import Producer
 
     admin.create_topic(topic, partitions=_PARTITIONS, replication_factor=1)
-    noise = os.urandom(size * 64)
+    noise = pyarrow.py_buffer(os.urandom(size * _FILL_CHUNK))
+    ends = pyarrow.py_buffer(array("i", range(0, size * (_FILL_CHUNK + 1), size)))
     with Producer(broker.address) as producer:
         for start in range(0, count, _FILL_CHUNK):
-            numbers = range(start, min(start + _FILL_CHUNK, count))
-            keys = pyarrow.array([b"%08d" % number for number in numbers])
-            values = pyarrow.array(
-                [noise[(at := number * 7 % (size * 63)) : at + size] for number in numbers]
-            )
+            rows = min(_FILL_CHUNK, count - start)
+            keys = pyarrow.array([b"%08d" % number for number in range(start, start + rows)])
+            values = pyarrow.Array.from_buffers(pyarrow.binary(), rows, [None, ends, noise])
             producer.send_arrow(pyarrow.table({"key": keys, "value": values}), topic).result()
 
 
-def _run_job(broker: Broker, connector: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def _run_job(broker: Broker, connector: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     arguments = [connector, broker.address, str(broker.pid), str(options.records), str(options.repeats)]
     command = [sys.executable, "-m", "benchmarks.spark_job", *arguments, options.cases]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return [
-        {"broker": broker.name, "connector": connector, **json.loads(line)}
-        for line in done.stdout.splitlines()
-    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as job:
+        assert job.stdout is not None
+        for line in job.stdout:
+            row = {"broker": broker.name, "connector": connector, **json.loads(line)}
+            print(row, file=sys.stderr, flush=True)
+            yield row
+    if job.returncode:
+        raise SystemExit(f"{connector} on {broker.name} ended with {job.returncode}")
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

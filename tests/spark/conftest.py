@@ -25,7 +25,7 @@ SPARK_SETTINGS = {
     "spark__sql__python__filterPushdown__enabled": "true",
     "spark__sql__streaming__numRecentProgressUpdates": "1000",
     "spark__python__worker__faulthandler__enabled": "true",
-    "spark__showConsoleProgress": "false",
+    "spark__ui__showConsoleProgress": "false",
     "spark__log__level": "ERROR",
 }
 

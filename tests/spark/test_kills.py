@@ -22,7 +22,7 @@ from ottla.client.producer import Producer
 from ottla.testing import BrokerProcess
 
 FAULTS = Path(__file__).parent / "faults"
-_PATIENCE_SECONDS = 250  # a loaded machine starts Spark slowly
+_PATIENCE_SECONDS = 900  # a loaded machine starts Spark slowly; the marks below are shorter
 STEPS_OF_TASKS = ("claiming", "claimed", "writing", "written")
 STEPS_OF_DRIVERS = ("deciding", "decided", "ended_first", "ended_all", "noted")
 

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.model.topics import TopicPartition
 from ottla.spark.errors import InvalidOption
-from ottla.spark.options import Subscription, read_columns, read_options, write_options
+from ottla.spark.options import Subscription, check_chosen, read_columns, read_options, write_options
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
 ORDERS = {**BROKER, "subscribe": "orders"}
@@ -117,6 +117,8 @@ def test_committed_records_are_read_unless_told_otherwise() -> None:
         (True, {**ORDERS, "kafka.group.id": "g", "groupidprefix": "p"}, "leave one of them out"),
         (True, {"path": "/data", "subscribe": "a"}, "a stream needs a broker"),
         (False, {**ORDERS, "path": "/data"}, "contradict"),
+        (True, {**ORDERS, "mirrorprogress": "false", "kafka.group.id": "g"}, "there is no group"),
+        (True, {**ORDERS, "columns": "value", "includeheaders": "true"}, "name headers among the columns"),
     ],
 )
 def test_a_mistake_says_what_to_write(streaming: bool, given: dict[str, str], says: str) -> None:
@@ -135,9 +137,25 @@ def test_a_mistake_says_what_to_write(streaming: bool, given: dict[str, str], sa
         (False, {**BROKER, "path": "/data"}, "through a broker"),
         (True, {**BROKER, "kafka.transactional.id": "x"}, "after the query"),
         (True, {**BROKER, "subscribe": "a"}, "no option 'subscribe'"),
+        (True, {**BROKER, "kafka.acks": "1"}, "kafka.acks=1 contradicts exactly-once: leave it out"),
+        (True, {**BROKER, "kafka.enable.idempotence": "false"}, "delivery=at-least-once"),
+        (True, {**BROKER, "kafka.retries": "0"}, "contradicts exactly-once"),
+        (True, {**BROKER, "kafka.max.in.flight.requests.per.connection": "6"}, "contradicts exactly-once"),
     ],
 )
 def test_a_mistake_of_the_sink_says_what_to_write(streaming: bool, given: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidOption) as error:
         write_options(given, streaming=streaming)
     assert says in str(error.value)
+
+
+def test_settings_that_transactions_forbid_are_taken_without_them() -> None:
+    given = {**BROKER, "delivery": "at-least-once", "kafka.acks": "1"}
+    assert write_options(given, streaming=False).client == {"acks": "1"}
+
+
+@pytest.mark.parametrize("given", [{"columns": "value,key"}, {"includeheaders": "true"}])
+def test_a_schema_and_options_that_contradict_each_other(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOption, match="contradict"):
+        check_chosen(given, ("key", "value"))
+    check_chosen({"columns": "key,value", "includeheaders": "false"}, ("key", "value"))

@@ -55,5 +55,6 @@ def test_workers_find_compiled_packages_before_sparks_zip(tmp_path: Path) -> Non
 
 def test_a_python_that_somebody_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", "/usr/bin/python3")
+    monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
     session.use_this_python()
-    assert os.environ["PYSPARK_PYTHON"] == "/usr/bin/python3"
+    assert os.environ["PYSPARK_PYTHON"] == os.environ.pop("PYSPARK_DRIVER_PYTHON") == "/usr/bin/python3"

@@ -157,7 +157,13 @@ def test_a_new_query_starts_at_the_end_unless_told_otherwise(
     given = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": topic}
     reader = TopicStreamReader(read_options(given, streaming=True))
     assert reader.initialOffset() == {topic: {"0": 3}}
+    _fill(broker, topic, range(3, 5))
+    assert reader.initialOffset() == {topic: {"0": 3}}  # Spark asks once more before it reads
+    later = TopicStreamReader(read_options(given, streaming=True))
+    with pytest.raises(DataLoss, match="stopped before its first batch was finished"):
+        later.partitions(later.initialOffset(), {topic: {"0": 4}})
     reader.stop()
+    later.stop()
 
 
 def test_a_topic_that_is_created_anew_under_a_query_is_loss_even_when_it_has_grown(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.client.errors import InvalidSetting
@@ -127,6 +127,11 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     group_id = client.pop("group.id", None)
     if group_id is not None and "groupIdPrefix" in options:
         raise InvalidOption("groupIdPrefix has no effect beside kafka.group.id: leave one of them out")
+    mirrors_progress = flag("mirrorProgress", options.get("mirrorProgress", "true"))
+    if not mirrors_progress and (group_id is not None or "groupIdPrefix" in options):
+        raise InvalidOption(
+            "without mirrorProgress there is no group: leave kafka.group.id and groupIdPrefix out"
+        )
     _refuse_for_mode(options, streaming=streaming)
     start, end = _places(options, streaming=streaming)
     return ReadOptions(
@@ -144,7 +149,7 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         fail_on_data_loss=flag("failOnDataLoss", options.get("failOnDataLoss", "true")),
         group_id=group_id,
         group_prefix=options.get("groupIdPrefix", "spark-ottla-source"),
-        mirrors_progress=flag("mirrorProgress", options.get("mirrorProgress", "true")),
+        mirrors_progress=mirrors_progress,
         poll_timeout_ms=positive("kafkaConsumer.pollTimeoutMs", options.get("kafkaConsumer.pollTimeoutMs"))
         or 120_000,
         client={"isolation.level": "read_committed", **client},
@@ -155,6 +160,14 @@ def read_columns(given: Mapping[str, str]) -> tuple[str, ...]:
     """The columns that options ask for, before it is known whether they are for a batch or a stream."""
     headers = flag("includeHeaders", given.get("includeheaders", "false"))
     return _columns(given.get("columns"), headers=headers)
+
+
+def check_chosen(given: Mapping[str, str], columns: tuple[str, ...]) -> None:
+    """Whether a schema, which has these columns, says the same as the options. Raises InvalidOption."""
+    if "columns" in given and read_columns(given) != columns:
+        raise InvalidOption("columns and the schema contradict each other: write one of them")
+    if flag("includeHeaders", given.get("includeheaders", "false")) and HEADERS not in columns:
+        raise InvalidOption("includeHeaders contradicts the schema: name headers there, or leave it out")
 
 
 def write_options(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
@@ -170,13 +183,31 @@ def write_options(given: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     write_id = options.get("writeId")
     if write_id is not None and (streaming or delivery != EXACTLY_ONCE):
         raise InvalidOption("writeId makes an exactly-once batch write repeatable: leave it out here")
+    client = _client_settings(given, PRODUCER_SETTINGS, _OWNED_BY_SINK)
+    if delivery == EXACTLY_ONCE:
+        _refuse_with_transactions(client)
     return WriteOptions(
         bootstrap=_place_of_data(given, None),
         topic=topic,
         exactly_once=delivery == EXACTLY_ONCE,
         write_id=write_id,
-        client=_client_settings(given, PRODUCER_SETTINGS, _OWNED_BY_SINK),
+        client=client,
     )
+
+
+def _refuse_with_transactions(client: Mapping[str, str]) -> None:
+    allowed: dict[str, Callable[[str], bool]] = {
+        "acks": lambda value: value in ("all", "-1"),
+        "enable.idempotence": lambda value: value.lower() == "true",
+        "retries": lambda value: int(value) > 0,
+        "max.in.flight.requests.per.connection": lambda value: int(value) <= 5,
+    }
+    for name, fits in allowed.items():
+        if name in client and not fits(client[name]):
+            raise InvalidOption(
+                f"{_CLIENT_PREFIX}{name}={client[name]} contradicts exactly-once: leave it out, or write "
+                f"delivery={AT_LEAST_ONCE}"
+            )
 
 
 # -- names ---------------------------------------------------------------------------------------------------
@@ -336,4 +367,7 @@ def _places(options: Mapping[str, str], *, streaming: bool) -> tuple[Places, Pla
 def _columns(text: str | None, *, headers: bool) -> tuple[str, ...]:
     if text is None:
         return READABLE if headers else tuple(name for name in READABLE if name != HEADERS)
-    return columns_named([name.strip() for name in text.split(",")], "columns")
+    chosen = columns_named([name.strip() for name in text.split(",")], "columns")
+    if headers and HEADERS not in chosen:
+        raise InvalidOption("includeHeaders contradicts columns: name headers among the columns")
+    return chosen

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.client.producer import Producer
 from ottla.client.rows_delivery import RowsFuture
+from ottla.model.limits import MIB
+from ottla.records.columns import arrow
 from ottla.records.rows import InvalidRows
 from ottla.spark.errors import InvalidOption, JobError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+
+_PIECE_BYTES = 4 * MIB
 
 _TYPES = {
     "key": ("binary", "string"),
@@ -48,8 +52,25 @@ class RowShape:
         columns = tuple(name for name in _TYPES if name in types and (name != "topic" or topic is None))
         return RowShape(columns, topic)
 
+    def gathered(self, rows: Iterable[RecordBatch]) -> Iterator[RecordBatch]:
+        """What is written of the rows, in larger pieces than Spark's, for fuller batches of records."""
+        pieces: list[RecordBatch] = []
+        for each in rows:
+            if each.num_rows:
+                pieces.append(each.select(self.columns))
+            if sum(piece.nbytes for piece in pieces) >= _PIECE_BYTES:
+                yield _one(pieces)
+                pieces = []
+        if pieces:
+            yield _one(pieces)
+
     def send(self, producer: Producer, rows: RecordBatch) -> RowsFuture:
         try:
-            return producer.send_arrow(rows.select(self.columns), self.topic)
+            return producer.send_arrow(rows, self.topic)
         except InvalidRows as error:
             raise JobError(f"rows that cannot become records: {error}") from None
+
+
+def _one(pieces: list[RecordBatch]) -> RecordBatch:
+    whole: RecordBatch = pieces[0] if len(pieces) == 1 else arrow().concat_batches(pieces)
+    return whole

@@ -63,10 +63,13 @@ def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
 
 
 def use_this_python() -> None:
-    """Otherwise Spark starts whatever `python3` is on the path, with other packages."""
+    """Otherwise Spark starts whatever `python3` is on the path, with other packages.
+
+    Sources that Spark finds by itself, as ours, run in the driver's Python also in tasks.
+    """
     if "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = str(wrapped_python(Path(sys.executable), _cache()))
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
 
 
 def use_some_java() -> None:

@@ -114,7 +114,7 @@ class _Sink:
         """Without a transaction: every row is acknowledged, or this raises."""
         with Producer(self._options.bootstrap, **self._options.client) as producer:
             under_way: deque[RowsFuture] = deque()
-            for each in rows:
+            for each in self._shape.gathered(rows):
                 under_way.append(self._shape.send(producer, each))
                 if len(under_way) > _SENDS_UNDER_WAY_MAX:
                     under_way.popleft().result()
@@ -123,7 +123,8 @@ class _Sink:
 
     def _write_openly(self, rows: Iterator[RecordBatch], batch: Batch) -> OpenTransaction | None:
         """Everything delivered, in a transaction that is left open; closing the producer aborts it."""
-        first = next((each for each in rows if each.num_rows), None)
+        pieces = self._shape.gathered(rows)
+        first = next(pieces, None)
         if first is None:
             return None
         settings = {"transaction.timeout.ms": str(_TRANSACTION_TIMEOUT_MS), **self._options.client}
@@ -132,7 +133,7 @@ class _Sink:
             producer.init_transactions()
             producer.begin_transaction()
             self._shape.send(producer, first)
-            for each in rows:
+            for each in pieces:
                 self._shape.send(producer, each)
             return producer.detach_transaction()
 

@@ -22,7 +22,7 @@ from ottla.spark.fetching import read_range
 from ottla.spark.filters import Narrowing, narrowed
 from ottla.spark.loss import LossPolicy
 from ottla.spark.offsets import Offsets
-from ottla.spark.options import ReadOptions, read_columns, read_options, write_options
+from ottla.spark.options import ReadOptions, check_chosen, read_columns, read_options, write_options
 from ottla.spark.places import Log, resolve
 from ottla.spark.ranges import OffsetRange, cut_into_tasks, ranges_between
 from ottla.spark.topics import some_subscribed
@@ -45,13 +45,13 @@ class TopicSource(DataSource):
         return ddl(read_columns(self.options))
 
     def reader(self, schema: StructType) -> TopicReader:
-        options = replace(read_options(self.options, streaming=False), columns=_columns(schema))
+        options = replace(read_options(self.options, streaming=False), columns=self._columns(schema))
         return FilteringTopicReader(options) if _filters_are_pushed() else TopicReader(options)
 
     def streamReader(self, schema: StructType) -> TopicStreamReader:  # noqa: N802  # Spark's name
         from ottla.spark.stream import TopicStreamReader
 
-        options = replace(read_options(self.options, streaming=True), columns=_columns(schema))
+        options = replace(read_options(self.options, streaming=True), columns=self._columns(schema))
         return TopicStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicSink:
@@ -63,6 +63,11 @@ class TopicSource(DataSource):
         from ottla.spark.sink import StreamSink
 
         return StreamSink(write_options(self.options, streaming=True), schema)
+
+    def _columns(self, schema: StructType) -> tuple[str, ...]:
+        columns = check_types((field.name, field.dataType.simpleString()) for field in schema.fields)
+        check_chosen(self.options, columns)
+        return columns
 
 
 class RangePartition(InputPartition):
@@ -148,7 +153,3 @@ def _filters_are_pushed() -> bool:
     """Whether this is the process that pushes filters: no other one has its module."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
     return _PUSHING_WORKER in sys.modules or getattr(spec, "name", "") == _PUSHING_WORKER
-
-
-def _columns(schema: StructType) -> tuple[str, ...]:
-    return check_types((field.name, field.dataType.simpleString()) for field in schema.fields)

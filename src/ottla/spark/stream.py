@@ -47,6 +47,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._policy = LossPolicy(fails=options.fail_on_data_loss)
         self._reader_id = str(uuid.uuid4())
         self._mirror = ProgressMirror(options, self._reader_id)
+        self._initial: Offsets | None = None  # where a query starts that has no checkpoint yet
         self._topic_ids: dict[str, str] = {}  # as this run first saw them
         self._last_end: Offsets = {}  # of the partitions, as brokers last told
         self._target: Offsets | None = None  # where AvailableNow stops
@@ -60,12 +61,18 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- offsets -------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> Json:  # noqa: N802  # Spark's names, here and below
+        """Asked again when the first batch is planned, and by a run after one that did not finish it."""
+        if self._initial is None:
+            self._initial = self._find_initial()
+        return to_json(self._initial)
+
+    def _find_initial(self) -> Offsets:
         targets = some_subscribed(self._admin, self._options.subscription).partitions
         start = resolve(
             self._options.start, self._admin, targets, read_committed=self._options.reads_committed
         )
         first = self._admin.earliest_offsets(targets)
-        return to_json(self._policy.begun(start, first, self._ends(targets)))
+        return self._policy.begun(start, first, self._ends(targets))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         if self._options.max_offsets is not None:
@@ -129,6 +136,13 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._policy.gone_partitions(end, there)
             end = {target: offset for target, offset in end.items() if target in there}
             first = self._admin.earliest_offsets(end)
+        if begun == self._initial and any(begun.get(target, 0) > end[target] for target in end):
+            self._policy.report(
+                f"the query stopped before its first batch was finished, which ends at {to_json(end)}. It "
+                f"was to start where the topics ended then, which is not known any more: now it is at "
+                f"{to_json(begun)}"
+            )
+            begun = {target: min(offset, end.get(target, offset)) for target, offset in begun.items()}
         return self._policy.begun(begun, first, end)
 
     def _limited(self, begun: Offsets, end: Offsets, limit: ReadLimit) -> Offsets:
