@@ -81,7 +81,7 @@ def test_a_second_broker_on_the_same_data_is_refused_and_harms_nothing(broker: B
         )
         assert second.returncode == 1
         cause, _ = second.stderr.splitlines()
-        assert f"cannot start: the broker with pid {broker.pid} uses" in cause
+        assert f"the broker with pid {broker.pid} runs already" in cause
         assert str(broker.data_dir) in cause
         append(client, topic, b"after")
         made_later = create_topic(client)
