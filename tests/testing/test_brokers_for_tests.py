@@ -78,7 +78,7 @@ def test_a_broker_that_is_not_running_takes_no_faults() -> None:
 
 
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
-    with BrokerProcess(tmp_path), pytest.raises(BrokerDied, match="runs already on the data"):
+    with BrokerProcess(tmp_path), pytest.raises(BrokerDied, match="uses the data"):
         BrokerProcess(tmp_path).start()
 
 
