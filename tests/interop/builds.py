@@ -141,13 +141,12 @@ def _copy_jars(folder: str, output: Path) -> None:
 
 def _unpack(folder: str, output: Path) -> None:
     """The archive that the folder's pom.xml names."""
+    pom = shutil.copy(_SOURCES / folder / "pom.xml", output)  # marks what it has done beside it
     _run(
         [
             "mvn",
-            *("--quiet", "--batch-mode", "--file", _SOURCES / folder / "pom.xml"),
-            f"-Dmaven.repo.local={_OUTPUT / 'maven'}",
-            "dependency:unpack",
-            f"-DoutputDirectory={output}",
+            *("--quiet", "--batch-mode", "--file", pom, f"-Dmaven.repo.local={_OUTPUT / 'maven'}"),
+            *("dependency:unpack", f"-DoutputDirectory={output}"),
         ],
         output,
     )

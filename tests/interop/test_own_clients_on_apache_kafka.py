@@ -22,6 +22,7 @@ SUITES = (
     "producer",
     "consumer",
     "worker_pool",
+    "aio_worker_pool",
     "columns",
     "send_arrow",
     "partitioners",
@@ -31,6 +32,9 @@ SUITES = (
     "settings",
     "delivery_guarantees",
     "transactions",
+    "patterns/half_messages",
+    "patterns/outbox",
+    "patterns/failures_pace_and_routes",
 )
 
 OLDER_SUITES = ("transactions", "producer", "groups", "delivery_guarantees", "aio")
@@ -38,11 +42,15 @@ OLDER_SUITES = ("transactions", "producer", "groups", "delivery_guarantees", "ai
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 
+def _file(suite: str) -> Path:
+    path = Path(__file__).parent.parent / "client" / suite
+    return path.with_name(f"test_{path.name}.py")
+
+
 def run_suites(bootstrap: str, suites: Iterable[str]) -> None:
-    folder = Path(__file__).parent.parent / "client"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
     run = subprocess.run(
-        [*command, *(str(folder / f"test_{suite}.py") for suite in suites)],
+        [*command, *(_file(suite) for suite in suites)],
         env={**os.environ, "OTTLA_TEST_BOOTSTRAP": bootstrap},
         capture_output=True,
         text=True,

@@ -7,6 +7,7 @@ A user's own is an object with `partition(topic, key, key_bytes, value, value_by
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -59,16 +60,16 @@ def partition_of_key(key: bytes, partition_count: int) -> int:
     return (hashed & _POSITIVE) % partition_count
 
 
-class Choice:
+class Choice(ABC):
     """A built-in strategy."""
 
     is_sticky = False  # whether keyless records of a batch share a partition
     uses_keys = True
 
-    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def choose(self, key: bytes | None, topic: Topic, now_ms: int) -> int: ...
 
-    def batch_ended(self, topic: str) -> None:
+    def batch_ended(self, topic: str) -> None:  # noqa: B027  # most have no use for it
         """A batch of the topic is full or on its way."""
 
 

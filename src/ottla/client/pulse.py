@@ -6,6 +6,7 @@ In a thread with connections of its own here; under asyncio in a task (`aio`).
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -16,21 +17,21 @@ from ottla.model.config_types import TypedValues
 Turn = Callable[[], Coroutine[Any, Any, None]]
 
 
-class Pulse:
+class Pulse(ABC):
     def __init__(self, cluster: Cluster, settings: TypedValues) -> None:
         self.cluster = cluster  # for whatever `turn` asks brokers
         self.interval_ms = settings.integer("heartbeat.interval.ms")
 
+    @abstractmethod
     def start(self, turn: Turn) -> None:
         """From now on `turn` runs once per interval; a second call changes nothing."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hurry(self) -> None:
         """The next turn is due now."""
-        raise NotImplementedError
 
-    async def close(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def close(self) -> None: ...
 
 
 class ThreadPulse(Pulse):

@@ -12,6 +12,7 @@ Each meets the next requests of that API (`times` of them; None: all until it is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -51,12 +52,12 @@ class Injected:
         self.cancel()
 
 
-class FaultInjection:
+class FaultInjection(ABC):
     """What brokers for tests have in common."""
 
     @property
-    def fault_control(self) -> FaultControl:
-        raise NotImplementedError
+    @abstractmethod
+    def fault_control(self) -> FaultControl: ...
 
     def fail(
         self, api: str, error: str | ErrorCode, times: int | None = 1, *, client_id: str | None = None

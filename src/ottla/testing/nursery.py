@@ -91,11 +91,18 @@ class Nursery:
         self._peer.close()
         self._process.wait()
 
+    def let_go(self) -> None:
+        """It has ended, or it is the nursery of the process that this one was forked from."""
+        self._peer.close()
+        self._process.returncode = self._process.returncode or 0  # it is not this process's to wait for
+
 
 def nursery() -> Nursery:
     with _lock:
         known = _nurseries.get(os.getpid())
         if known is None or not known.is_alive:
+            for other in _nurseries.values():
+                other.let_go()
             _nurseries.clear()
             known = _nurseries[os.getpid()] = Nursery()
         return known

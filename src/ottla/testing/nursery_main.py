@@ -132,4 +132,5 @@ def _read_some(pipe: int) -> bytes:
 
 
 if __name__ == "__main__":
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    with socket.socket(fileno=int(sys.argv[1])) as line:
+        serve(line)

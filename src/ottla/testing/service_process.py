@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -30,7 +31,7 @@ class BrokerDied(RuntimeError):
     """The process ended before it was ready; the message has what it printed."""
 
 
-class ServiceProcess:
+class ServiceProcess(ABC):
     """Keeps its data in a temporary directory unless it is given one. Subclasses say what is started."""
 
     def __init__(
@@ -52,13 +53,13 @@ class ServiceProcess:
         self.announced: dict[str, Any] = {}  # what it said of itself when it was last ready
 
     @property
+    @abstractmethod
     def ready_file(self) -> Path:
         """What the process writes when it serves."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arguments(self) -> list[str]:
         """Of the `ottla` program."""
-        raise NotImplementedError
 
     @property
     def zookeeper(self) -> str:
