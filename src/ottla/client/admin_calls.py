@@ -6,40 +6,29 @@ A call tries again by itself what may pass (a moved leader, a cut connection) wi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from ottla.client import (
     admin_configs,
-    admin_ends,
-    admin_groups,
     admin_offsets,
     admin_topics,
-    admin_transactions,
 )
-from ottla.client.addresses import Address
+from ottla.client.admin_asking import broker_of
+from ottla.client.admin_coordinator_calls import CoordinatorCalls
 from ottla.client.admin_values import (
     BrokerVersions,
     ClusterDescription,
-    CommittedOffset,
     ConfigEntry,
     ConfigResource,
     CreatedTopic,
     FoundOffset,
-    GroupDescription,
-    GroupListing,
-    ListedTransaction,
     LogDir,
     NewTopic,
-    OpenTransaction,
-    PartitionTransaction,
-    TransactionDescription,
 )
-from ottla.client.cluster import Cluster
-from ottla.client.cluster_view import Broker, ClusterView, Topic
-from ottla.client.errors import BrokerError, ClientError, UnknownTopic
+from ottla.client.cluster_view import Broker, Topic
+from ottla.client.errors import ClientError, UnknownTopic
 from ottla.client.offset_spec import Ago, AtTime, End, Exact, FromEnd, OffsetSpec, Start, parse_offset
-from ottla.model.errors import ErrorCode
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
 
@@ -48,11 +37,7 @@ T = TypeVar("T")
 _NOTHING: Mapping[str, str] = {}
 
 
-class AdminCalls:
-    def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
-        self._cluster = cluster
-        self._timeout_ms = timeout_ms
-
+class AdminCalls(CoordinatorCalls):
     # -- cluster -------------------------------------------------------------------------------------------
 
     async def cluster(self) -> ClusterDescription:
@@ -70,7 +55,7 @@ class AdminCalls:
         deadline_ms = self._deadline_ms()
         seen = await self._view((), deadline_ms)
         wanted = sorted(seen.brokers) if broker_ids is None else list(broker_ids)
-        brokers = [_broker(seen, broker_id) for broker_id in wanted]
+        brokers = [broker_of(seen, broker_id) for broker_id in wanted]
         return await admin_offsets.log_dirs(self._cluster, brokers, deadline_ms)
 
     # -- topics --------------------------------------------------------------------------------------------
@@ -265,121 +250,7 @@ class AdminCalls:
         """Drops what is before these offsets (-1: everything). The partitions' new first offsets."""
         return await admin_offsets.delete_records(self._cluster, before, self._deadline_ms())
 
-    # -- groups --------------------------------------------------------------------------------------------
-
-    async def groups(self) -> tuple[GroupListing, ...]:
-        """All groups of the cluster, by id."""
-        return await admin_groups.list_groups(self._cluster, self._deadline_ms())
-
-    async def group(self, group_id: str) -> GroupDescription:
-        return await admin_groups.describe_group(self._cluster, group_id, self._deadline_ms())
-
-    async def remove_group_members(self, group_id: str, instance_ids: Iterable[str] | None = None) -> None:
-        """Takes members out of a classic group: those with these static names, or (None) all there are."""
-        deadline_ms = self._deadline_ms()
-        there = (await admin_groups.describe_group(self._cluster, group_id, deadline_ms)).members
-        if instance_ids is not None:
-            wanted = set(instance_ids)
-            there = tuple(each for each in there if each.instance_id in wanted)
-        await admin_groups.remove_members(self._cluster, group_id, there, deadline_ms)
-
-    async def delete_groups(self, ids: Iterable[str]) -> dict[str, ClientError | None]:
-        """By id, what hindered the deletion; None: it is gone."""
-        return await admin_groups.delete_groups(self._cluster, ids, self._deadline_ms())
-
-    async def group_offsets(
-        self,
-        group_id: str,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        require_stable: bool = False,
-    ) -> dict[TopicPartition, CommittedOffset]:
-        """What the group has committed; partitions without a commit are left out.
-
-        `require_stable` waits for transactions that are about to commit for it (KIP-447).
-        """
-        wanted = None if partitions is None else tuple(partitions)
-        return await admin_groups.fetch_offsets(
-            self._cluster, group_id, wanted, self._deadline_ms(), require_stable=require_stable
-        )
-
-    async def alter_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
-    ) -> None:
-        """Commits for a group that has no members; one that is not there is made."""
-        commits = {
-            target: CommittedOffset(each) if isinstance(each, int) else each
-            for target, each in offsets.items()
-        }
-        await admin_groups.alter_offsets(self._cluster, group_id, commits, self._deadline_ms())
-
-    async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
-        await admin_groups.delete_offsets(self._cluster, group_id, tuple(partitions), self._deadline_ms())
-
-    # -- transactions --------------------------------------------------------------------------------------
-
-    async def transactions(self, states: Sequence[str] = ()) -> tuple[ListedTransaction, ...]:
-        """The transactional ids of all coordinators, in these states (none named: in any)."""
-        deadline_ms = self._deadline_ms()
-        brokers = (await self._view((), deadline_ms)).brokers.values()
-        return await admin_transactions.list_transactions(self._cluster, brokers, states, deadline_ms)
-
-    async def transaction(self, transactional_id: str) -> TransactionDescription:
-        return await admin_transactions.describe_transaction(
-            self._cluster, transactional_id, self._deadline_ms()
-        )
-
-    async def open_transactions(
-        self, partitions: Iterable[TopicPartition]
-    ) -> tuple[PartitionTransaction, ...]:
-        """Those that have records in the partitions and no end, whatever a coordinator knows of them."""
-        return await admin_transactions.open_transactions(self._cluster, partitions, self._deadline_ms())
-
-    async def fence_producer(self, transactional_id: str) -> None:
-        """Whoever writes under the id is fenced, and its open transaction aborted."""
-        await admin_transactions.fence_producer(self._cluster, transactional_id, self._deadline_ms())
-
-    async def end_transactions(
-        self, transactions: Iterable[OpenTransaction], *, commit: bool
-    ) -> dict[OpenTransaction, ClientError | None]:
-        """Ends what `Producer.detach_transaction` left open; by transaction, why not (None: it is ended).
-
-        One that was ended the same way before counts as ended. After TimedOut or a broken connection the
-        outcome is open, and may be asked for again.
-        """
-        return await admin_ends.end_transactions(
-            self._cluster, transactions, self._deadline_ms(), commit=commit
-        )
-
-    async def end_transaction(self, transaction: OpenTransaction, *, commit: bool = True) -> None:
-        error = (await self.end_transactions([transaction], commit=commit))[transaction]
-        if error is not None:
-            raise error
-
-    async def abort_open_transaction(self, hanging: PartitionTransaction) -> None:
-        """Ends it in that partition, past any coordinator: only for one that no coordinator will end."""
-        await admin_transactions.abort_open(self._cluster, hanging, self._deadline_ms())
-
     # -- how -----------------------------------------------------------------------------------------------
-
-    def _deadline_ms(self) -> int:
-        return self._cluster.now_ms() + self._timeout_ms
-
-    async def _view(self, topics: Sequence[str] | None, deadline_ms: int) -> ClusterView:
-        return await admin_topics.view(self._cluster, topics, deadline_ms)
-
-    async def _address(self, broker_id: int | None, deadline_ms: int) -> Address:
-        if broker_id is None:
-            return self._cluster.any_address()
-        return _broker(await self._view((), deadline_ms), broker_id).address
-
-    async def _asking(self, broker_id: int | None, ask: Callable[[Cluster, Address, int], Awaitable[T]]) -> T:
-        """A question to one broker (None: any), asked again where that helps."""
-
-        async def attempt(deadline_ms: int) -> T:
-            return await ask(self._cluster, await self._address(broker_id, deadline_ms), deadline_ms)
-
-        return await self._cluster.retry(attempt, self._deadline_ms())
 
     async def _configs(
         self, broker_id: int | None, resource: ConfigResource, names: Iterable[str] | None
@@ -402,16 +273,6 @@ class AdminCalls:
 
 def _broker_resource(broker_id: int | None) -> ConfigResource:
     return ConfigResource("broker", "" if broker_id is None else str(broker_id))
-
-
-def _broker(seen: ClusterView, broker_id: int) -> Broker:
-    broker = seen.brokers.get(broker_id)
-    if broker is None:
-        known = ", ".join(str(each) for each in sorted(seen.brokers))
-        raise BrokerError(
-            ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {broker_id}", f"the brokers are {known}"
-        )
-    return broker
 
 
 def _timestamp(spec: OffsetSpec | int) -> int:
