@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SERVER_CORE = 0
@@ -40,7 +40,12 @@ def own_and_kernel_seconds(pid: int) -> tuple[float, float]:
 
 
 def _cpu_ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    """0 for one that has ended since it was listed: its parent has its time now, or will."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    fields = told.rpartition(")")[2].split()
     return sum(map(int, fields[11:15]))  # its own user and system time, and those of children that ended
 
 
@@ -69,5 +74,6 @@ def family(pid: int) -> list[int]:
     found = [pid]
     for each in found:
         for children in Path(f"/proc/{each}/task").glob("*/children"):
-            found += map(int, children.read_text().split())
+            with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                found += map(int, children.read_text().split())
     return found
