@@ -72,13 +72,16 @@ class Run:
         try:
             while not self._is_stopping:
                 look(self.progress())
+                # Asked before the errors: a query that fails in between is looked at once more.
+                is_active = any(query.isActive for query in self.queries.values())
                 for name, query in list(self.queries.items()):
                     error = query.exception()
                     if error is not None:
                         if not self._may_start_again(name, error):
                             return Failure(name, reason(error))
                         self._start(name)
-                if not any(query.isActive for query in self.queries.values()):
+                        is_active = True
+                if not is_active:
                     break
                 time.sleep(_LOOK_SECONDS)
             return None
