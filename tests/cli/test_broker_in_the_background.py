@@ -51,6 +51,10 @@ def test_up_returns_when_the_broker_answers_and_down_when_it_is_gone(ottla: Prog
     said = ottla.ok("logs").out
     assert "serves 0 partitions" in said
     assert "has stopped" in said
+    rows = json.loads(ottla.ok("logs", "-o", "json").out)
+    assert len(rows) == len(said.splitlines())
+    assert {row["level"] for row in rows} == {"info"}
+    assert any("has stopped" in row["message"] for row in rows)
 
 
 def test_up_says_where_it_listens_where_data_is_and_how_to_try_it(ottla: Program) -> None:

@@ -269,6 +269,9 @@ def test_a_schema_is_found_out_and_written(ottla: Ottla, broker: BrokerProcess) 
 def test_the_graph_is_drawn(ottla: Ottla) -> None:
     folder = project(ottla, "orders", "drawn")
     assert "valid --> totals" in ottla("graph", str(folder), broker=False)
+    assert {"from": "valid", "to": "totals"} in json.loads(
+        ottla("graph", str(folder), "-o", "json", broker=False)
+    )
     for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
         picture = folder / f"graph{suffix}"
         ottla("graph", str(folder), str(picture), broker=False)

@@ -75,6 +75,7 @@ def test_metrics_count_what_clients_did(broker: InProcessBroker) -> None:
     assert values['kafka_network_requestmetrics_requests_total{request="Produce"}'] == 2
     assert values["kafka_server_replicamanager_partitioncount"] == 1
     assert values["kafka_brokers"] == 1
+    assert values[f'kafka_broker_info{{id="0",address="{broker.bootstrap}"}}'] == 1
     assert values[f'kafka_server_brokertopicmetrics_messagesin_total{{topic="{topic}"}}'] == 2
     assert values[f'kafka_server_brokertopicmetrics_bytesin_total{{topic="{topic}"}}'] > 120
     assert values[f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'] == 0
@@ -93,6 +94,9 @@ def test_metrics_tell_how_far_groups_are(broker: InProcessBroker) -> None:
     labels = f'{{consumergroup="a \\"quoted\\" group",topic="{topic}",partition="0"}}'
     assert values[f"kafka_consumergroup_current_offset{labels}"] == 1
     assert values[f"kafka_consumergroup_lag{labels}"] == 2
+    whole = f'{{consumergroup="a \\"quoted\\" group",topic="{topic}"}}'
+    assert values[f"kafka_consumergroup_current_offset_sum{whole}"] == 1
+    assert values[f"kafka_consumergroup_lag_sum{whole}"] == 2
     assert values['kafka_consumergroup_members{consumergroup="a \\"quoted\\" group"}'] == 0
     assert values[f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'] > 60
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ottla.cli.broker_home import default_data
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.log_lines import FORMATS, set_up_logging
-from ottla.cli.options import add_verb, add_verbs
-from ottla.cli.output import styled
+from ottla.cli.options import add_output, add_verb, add_verbs
+from ottla.cli.output import print_facts, styled
 
 if TYPE_CHECKING:
     from ottla.model.zookeeper_config import ZooKeeperConfig
@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("OTTLA_LOG_FORMAT") or "text",
         help="how log lines look (default: OTTLA_LOG_FORMAT, text)",
     )
+    add_output(up_parser)
     up_parser.set_defaults(debug=False)
 
 
@@ -69,7 +70,7 @@ def up(options: argparse.Namespace) -> int:
     garbage.settle()
     ready_file = Path(config.data_dir) / READY_FILE
     try:
-        node.run(on_serving=lambda: _announce(node, ready_file))
+        node.run(on_serving=lambda: _announce(node, ready_file, options.output))
     except CoordinationFailed as error:
         raise CommandFailed(f"stopped: {error}") from error
     finally:
@@ -125,19 +126,26 @@ def _start(node: CoordinationNode) -> None:
         raise CommandFailed(f"cannot start: {error}") from error
 
 
-def _announce(node: CoordinationNode, ready_file: Path) -> None:
+def _announce(node: CoordinationNode, ready_file: Path, form: str) -> None:
     listener = node.listener
     assert listener is not None
     address = f"{listener.host}:{listener.port}"
     temporary = ready_file.with_suffix(".tmp")
     temporary.write_text(json.dumps({"pid": os.getpid(), "zookeeper": address}))
     temporary.rename(ready_file)
+    if form == "table":
+        _print_welcome(address, node.config.data_dir)
+    else:
+        print_facts({"pid": os.getpid(), "zookeeper": address, "data": str(node.config.data_dir)}, form)
+    sys.stdout.flush()
+
+
+def _print_welcome(address: str, data: Path | str) -> None:
     print(styled("Ottla coordination is up.", "bold"))
     for name, text in (
         ("listens on", f"{address} (ZooKeeper's protocol)"),
-        ("keeps data", node.config.data_dir),
+        ("keeps data", data),
         ("try it", f"ottla zk ls / --server {address}"),
         ("stop it", "Ctrl-C"),
     ):
         print(f"  {styled(f'{name:<10}', 'dim')}  {text}")
-    sys.stdout.flush()

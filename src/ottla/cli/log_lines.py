@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ from ottla.cli.output import styled
 
 FORMATS = ("text", "json")
 _FILE_BYTES_MAX = 16 * 1024 * 1024
+_TEXT_LINE = re.compile(r"(?P<time>\S+ \S+) (?P<level>[A-Z]+) +(?P<logger>[\w.]+): (?P<message>.*)")
 _FILES_KEPT = 3  # besides the current one
 LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red", "DEBUG": "dim"}
 
@@ -73,3 +75,25 @@ class JsonLines(logging.Formatter):
 
 def _room(logger: str) -> str:
     return logger.removeprefix("ottla.")
+
+
+def fields_of(line: bytes) -> dict[str, str | None]:
+    """Of a line that one of the two forms wrote; one that goes on from the line before is only a message."""
+    text = line.decode(errors="replace").rstrip("\n")
+    if text.startswith("{"):
+        try:
+            written = json.loads(text)
+        except ValueError:
+            pass
+        else:
+            return {"logger": _room(written.pop("logger", "")), **written}
+    if (found := _TEXT_LINE.match(text)) is None:
+        return {"time": None, "level": None, "logger": None, "message": text}
+    when = datetime.fromisoformat(found["time"]).astimezone(UTC).isoformat(timespec="milliseconds")
+    level = found["level"].lower()
+    return {
+        "time": when.replace("+00:00", "Z"),
+        "level": level,
+        "logger": found["logger"],
+        "message": found["message"],
+    }

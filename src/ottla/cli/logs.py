@@ -1,4 +1,7 @@
-"""`ottla logs`: what the broker in the background has logged; `-f` goes on as it logs more."""
+"""`ottla logs`: what the broker in the background has logged; `-f` goes on as it logs more.
+
+For programs a line is time, level, logger and message, whichever way the broker wrote it.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,19 @@ import re
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from ottla.cli.broker_home import BrokerHome, add_home, broker_home
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.log_lines import LEVEL_STYLES, rotated
-from ottla.cli.options import count
-from ottla.cli.output import colourful, styled
+from ottla.cli.log_lines import LEVEL_STYLES, fields_of, rotated
+from ottla.cli.options import add_output, count
+from ottla.cli.output import colourful, print_rows, styled
 
 _POLL_SECONDS = 0.1
+_WHOLE = ("json", "csv")  # forms with an end; what is followed has none, and comes as JSON lines
+_COLUMNS = ("time", "level", "logger", "message")
 _LEVEL = re.compile(r"\b(" + "|".join(LEVEL_STYLES) + r")\b")
 
 
@@ -33,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many of the last lines (default: 200)",
     )
+    add_output(parser)
     parser.set_defaults(run=logs)
 
 
@@ -41,10 +47,15 @@ def logs(options: argparse.Namespace) -> int:
     if not home.log_file.exists():
         raise _nothing(home)
     with home.log_file.open("rb") as current:
-        for line in deque(_lines(home.log_file, current), maxlen=options.lines):
-            _show(line)
+        last = deque(_lines(home.log_file, current), maxlen=options.lines)
+        if options.output in _WHOLE and not options.follow:
+            print_rows((fields_of(line) for line in last), options.output, _COLUMNS)
+            return ExitCode.DONE
+        show = _show if options.output == "table" else _show_fields
+        for line in last:
+            show(line)
         if options.follow:
-            _follow(home.log_file, current)
+            _follow(home.log_file, current, show)
     return ExitCode.DONE
 
 
@@ -67,19 +78,23 @@ def _lines(path: Path, current: BinaryIO) -> Iterator[bytes]:
     yield from current
 
 
-def _follow(path: Path, current: BinaryIO) -> None:
+def _follow(path: Path, current: BinaryIO, show: Callable[[bytes], None]) -> None:
     """Goes over to the next file when the broker does."""
     while True:
         line = current.readline()
         if line:
-            _show(line)
+            show(line)
             continue
         sys.stdout.flush()
         time.sleep(_POLL_SECONDS)
         if path.exists() and path.stat().st_ino != os.fstat(current.fileno()).st_ino:
             for line in current:  # written between our last look and the change
-                _show(line)
+                show(line)
             current = path.open("rb")
+
+
+def _show_fields(line: bytes) -> None:
+    print_rows([fields_of(line)], "jsonl")
 
 
 def _show(line: bytes) -> None:

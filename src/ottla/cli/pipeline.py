@@ -21,6 +21,7 @@ def _add_beginning(verbs: Verbs) -> None:
     new = add_verb(verbs, "new", lazily("pipeline_views.new"), "begin a pipeline from a template")
     new.add_argument("folder", metavar="FOLDER")
     new.add_argument("-t", "--template", choices=_TEMPLATES, default="orders", help="(default: orders)")
+    add_output(new)
     infer = add_verb(verbs, "infer", lazily("pipeline_views.infer"), "guess a source's schema, and write it")
     _add_folder(infer)
     infer.add_argument("source", metavar="SOURCE")
@@ -53,6 +54,7 @@ def _add_looking(verbs: Verbs) -> None:
     graph.add_argument(
         "file", nargs="?", metavar="FILE", help="PNG or SVG (default: Mermaid text on the terminal)"
     )
+    add_output(graph)
     for verb in (check, preview, test):
         _add_spark(verb)
 

@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.output import print_facts, print_rows, styled
+from ottla.cli.output import print_done, print_facts, print_rows, styled
 from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded, session
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.definition_file import FILE
@@ -20,6 +20,9 @@ def new(options: argparse.Namespace) -> int:
         raise CommandFailed(f"{folder} is there and not empty", "name another folder", ExitCode.WRONG_USE)
     with resources.as_file(resources.files("ottla.pipeline") / "templates" / options.template) as template:
         shutil.copytree(template, folder, dirs_exist_ok=True)
+    if options.output != "table":
+        print_facts({"folder": str(folder), "template": options.template}, options.output)
+        return ExitCode.DONE
     print(f"{folder}/{FILE} is there, with an example in {folder}/tests.")
     print(f"  check it    ottla pipeline check {folder}")
     print(f"  test it     ottla pipeline test {folder}")
@@ -142,15 +145,18 @@ def test(options: argparse.Namespace) -> int:
 
 
 def graph(options: argparse.Namespace) -> int:
+    from ottla.pipeline.graph import edges
     from ottla.pipeline.graph_picture import draw, mermaid
 
     with explained_problems():
         pipeline = loaded(options)
-        if options.file is None:
+        if options.file is None and options.output != "table":
+            print_rows([{"from": source, "to": target} for source, target in edges(pipeline)], options.output)
+        elif options.file is None:
             print(mermaid(pipeline))
         elif Path(options.file).suffix not in (".png", ".svg"):
             raise CommandFailed(f"{options.file} is neither PNG nor SVG", "name it so", ExitCode.WRONG_USE)
         else:
             draw(pipeline, Path(options.file))
-            print(f"{options.file} is drawn")
+            print_done([{"file": options.file}], options.output, f"{options.file} is drawn")
     return ExitCode.DONE

@@ -35,7 +35,7 @@ _FAMILIES = (
 
 def group_pieces(groups: GroupService, partitions: Partitions) -> Iterator[str]:
     machines = [partition.machine for partition in groups.loaded_partitions()]
-    yield "# HELP kafka_consumergroup_members Members of a group.\n# TYPE kafka_consumergroup_members gauge\n"
+    yield _head("kafka_consumergroup_members", "Members of a group.")
     members = [(name, len(group.members)) for machine in machines for name, group in machine.groups.items()]
     for first in range(0, len(members), _OFFSETS_PER_PIECE):
         yield "".join(
@@ -43,7 +43,8 @@ def group_pieces(groups: GroupService, partitions: Partitions) -> Iterator[str]:
             for name, count in members[first : first + _OFFSETS_PER_PIECE]
         )
     for family in _FAMILIES:
-        yield f"# HELP {family.name} {family.text}\n# TYPE {family.name} gauge\n"
+        sums: dict[tuple[str, str], int] = {}
+        yield _head(family.name, family.text)
         places = (
             (machine.offsets.get(place), place)
             for machine in machines
@@ -52,16 +53,38 @@ def group_pieces(groups: GroupService, partitions: Partitions) -> Iterator[str]:
         )
         while part := list(islice(places, _OFFSETS_PER_PIECE)):
             yield "".join(
-                _sample(family, place, value.offset, partitions) for value, place in part if value is not None
+                _sample(family, place, value.offset, partitions, sums)
+                for value, place in part
+                if value is not None
             )
+        yield from _sum_pieces(family, sums)
 
 
-def _sample(family: _Family, place: Place, offset: int, partitions: Partitions) -> str:
+def _sample(
+    family: _Family, place: Place, offset: int, partitions: Partitions, sums: dict[tuple[str, str], int]
+) -> str:
     value = family.value(offset, partitions.named(place.topic, place.partition))
     if value is None:
         return ""
-    labels = f'consumergroup="{escaped(place.group_id)}",topic="{place.topic}",partition="{place.partition}"'
-    return f"{family.name}{{{labels}}} {value}\n"
+    key = place.group_id, place.topic
+    sums[key] = sums.get(key, 0) + value
+    return f'{family.name}{{{_labels(*key)},partition="{place.partition}"}} {value}\n'
+
+
+def _sum_pieces(family: _Family, sums: dict[tuple[str, str], int]) -> Iterator[str]:
+    name = f"{family.name}_sum"
+    yield _head(name, f"{family.text} All partitions of a topic.")
+    samples = iter(sums.items())
+    while part := list(islice(samples, _OFFSETS_PER_PIECE)):
+        yield "".join(f"{name}{{{_labels(*key)}}} {value}\n" for key, value in part)
+
+
+def _head(name: str, text: str) -> str:
+    return f"# HELP {name} {text}\n# TYPE {name} gauge\n"
+
+
+def _labels(group_id: str, topic: str) -> str:
+    return f'consumergroup="{escaped(group_id)}",topic="{topic}"'
 
 
 def escaped(text: str) -> str:

@@ -108,6 +108,16 @@ class MetricsPage:
         return "".join(
             (
                 _gauge("kafka_brokers", "Brokers of the cluster.", len(image.brokers)),
+                _family(
+                    "kafka_broker_info",
+                    "gauge",
+                    "A broker of the cluster, and where clients find it.",
+                    [
+                        ({"id": str(broker.id), "address": f"{place.host}:{place.port}"}, 1)
+                        for broker in image.brokers.values()
+                        for place in broker.endpoints[:1]
+                    ],
+                ),
                 _gauge("kafka_controller_kafkacontroller_activecontrollercount", "1 on the controller.", 1),
                 _gauge(
                     "kafka_controller_kafkacontroller_offlinepartitionscount",
