@@ -40,6 +40,8 @@ def main() -> None:
     if any(setup.broker is KAFKA.broker for setup in setups):
         kafka_classpath()
     os.sched_setaffinity(0, {CLIENT_CORE})  # and with it all clients
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode
+    os.environ["PYTHONPYCACHEPREFIX"] = str(CACHE / "bytecode")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # no broker outlives the run
     results = Results(scale.name, conditions(scale))
     folder = CACHE / "data"

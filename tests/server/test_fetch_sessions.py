@@ -31,6 +31,7 @@ from ottla.protocol.messages.fetch import (
     ForgottenTopic,
 )
 from ottla.server import fetch_sessions
+from ottla.server.fetch_requests import of_message
 from ottla.server.fetch_sessions import EVICTION_IDLE_MS, FetchSessions
 from ottla.testing import BrokerProcess
 from wire import WireClient
@@ -288,7 +289,7 @@ def test_a_reader_without_a_slot_reads_without_a_session(narrow: BrokerProcess) 
 def opened(sessions: FetchSessions, now_ms: int, session_id: int = 0, epoch: int = 0) -> int:
     """The id of the session that a fetch at `now_ms` gets."""
     request = fetch_request("topic", at(0), session_id=session_id, session_epoch=epoch)
-    return sessions.open(request, 12, now_ms).session_id
+    return sessions.open(of_message(request, 12), 12, now_ms).session_id
 
 
 def test_a_session_that_is_idle_for_long_gives_way_to_a_new_one() -> None:
@@ -322,7 +323,9 @@ def test_the_epoch_after_the_largest_is_1() -> None:
 def test_all_sessions_together_follow_a_limited_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_sessions, "FETCH_SESSION_PARTITIONS_MAX", 10)
     sessions = FetchSessions(100)
-    six = fetch_request("topic", *(at(0, partition) for partition in range(6)), session_epoch=0)
+    six = of_message(
+        fetch_request("topic", *(at(0, partition) for partition in range(6)), session_epoch=0), 12
+    )
     first = sessions.open(six, 12, 0).session_id
     assert first != 0
     assert sessions.open(six, 12, 0).session_id == 0  # it reads without one
@@ -330,7 +333,7 @@ def test_all_sessions_together_follow_a_limited_number_of_partitions(monkeypatch
         "topic", *(at(0, partition) for partition in range(3, 12)), session_id=first, session_epoch=1
     )
     with pytest.raises(Refused) as refusal:
-        sessions.open(more, 12, 0)
+        sessions.open(of_message(more, 12), 12, 0)
     assert refusal.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(sessions) == 0
     assert sessions.open(six, 12, 0).session_id != 0  # what it followed is free again

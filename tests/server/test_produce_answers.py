@@ -11,6 +11,7 @@ from ottla.protocol.apis import PRODUCE
 from ottla.protocol.headers import encode_response
 from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.server.produce_answers import encode_taken
+from ottla.server.produce_requests import ProducePart, ProduceTopic
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -23,6 +24,14 @@ TOPICS = st.lists(
     ),
     max_size=3,
 )
+
+
+def part(index: int, base_offset: int, time_ms: int, log_start_offset: int) -> ProducePart:
+    made = ProducePart(index, None)
+    made.base_offset = base_offset
+    made.time_ms = time_ms
+    made.log_start_offset = log_start_offset
+    return made
 
 
 @pytest.mark.parametrize("version", range(3, 14))
@@ -48,4 +57,7 @@ def test_they_are_the_bytes_of_the_message(
         throttle_ms,
     )
     expected = b"".join(encode_response(PRODUCE, version, correlation_id, message))  # type: ignore[arg-type]
-    assert encode_taken(version, correlation_id, topics, throttle_ms) == expected
+    taken = [
+        ProduceTopic(name, topic_id, [part(*each) for each in parts]) for name, topic_id, parts in topics
+    ]
+    assert encode_taken(version, correlation_id, taken, throttle_ms) == expected

@@ -1,5 +1,8 @@
 cimport cython
 
+from ottla.log.segment cimport Segment
+from ottla.records.batch cimport CheckedBatch, stamp_all
+
 
 cdef class PartitionLog:
     cdef public object topic_partition
@@ -25,6 +28,10 @@ cdef class PartitionLog:
     cdef public object _index_interval_bytes
     cdef public object _log_append_time
 
-    @cython.locals(chunks=list, producing=cython.bint)
-    cpdef append(self, object batches, object leader_epoch, object now_ms)
+    @cython.locals(
+        batch=CheckedBatch, producing=cython.bint, offset=cython.longlong, first_offset=cython.longlong,
+        size=cython.longlong, timestamp=cython.longlong, max_timestamp=cython.longlong,
+        max_timestamp_offset=cython.longlong, segment=Segment
+    )
+    cpdef append(self, list batches, object leader_epoch, object now_ms)
     cpdef read(self, object offset, object bytes_max, object end_offset, object at_least_one=*)

@@ -11,7 +11,6 @@ of `segment_files`; how far consumers may read is not decided here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.log import retention
@@ -30,7 +29,7 @@ from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_TIMESTAMP
 from ottla.model.topics import TopicPartition
-from ottla.records.batch import LENGTH_END, CheckedBatch, stamp
+from ottla.records.batch import LENGTH_END, CheckedBatch, stamp_all
 
 _SNAPSHOT_BYTES = 64 * 1024 * 1024
 """Log that may pile up behind the last producer snapshot: its batch headers are read after a crash."""
@@ -105,7 +104,7 @@ class PartitionLog:
 
     # -- appending -----------------------------------------------------------------------------------------
 
-    def append(self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int) -> AppendResult:
+    def append(self, batches: list[CheckedBatch], leader_epoch: int, now_ms: int) -> AppendResult:
         """Give the batches their offsets and write them with one call.
 
         They have passed `producers.check`. On OSError nothing was appended, unless the batches together are
@@ -113,19 +112,16 @@ class PartitionLog:
         """
         first_offset = offset = self.log_end_offset
         append_time = now_ms if self._log_append_time else None
-        chunks: list[bytes | memoryview] = []
         size = 0
         max_timestamp, max_timestamp_offset = NO_TIMESTAMP, offset
         producing = False
         for batch in batches:
-            header = batch.header
-            chunks += stamp(batch, offset, leader_epoch, append_time)
-            offset += header.last_offset_delta + 1
-            size += header.batch_length + LENGTH_END
-            timestamp = header.max_timestamp if append_time is None else append_time
+            offset += batch.last_offset_delta + 1
+            size += batch.size
+            timestamp = batch.max_timestamp if append_time is None else append_time
             if timestamp > max_timestamp:
                 max_timestamp, max_timestamp_offset = timestamp, offset - 1
-            if header.producer_id >= 0:
+            if batch.producer_id >= 0:
                 producing = True
         if len(batches) > 1 and size > self._roll_limits.segment_bytes_max:
             return self._append_in_parts(batches, leader_epoch, now_ms)
@@ -142,10 +138,10 @@ class PartitionLog:
                 assert len(batches) == 1, "a marker is appended by itself"
                 note_abort(segment, self.producers, batches[0], first_offset, self._unsynced)
             segment.append(
-                chunks,
+                stamp_all(batches, first_offset, leader_epoch, append_time),
                 size,
                 first_offset,
-                first_offset + batches[0].header.last_offset_delta,
+                first_offset + batches[0].last_offset_delta,
                 offset - 1,
                 max_timestamp,
                 max_timestamp_offset,
@@ -166,9 +162,7 @@ class PartitionLog:
             self.log_start_offset,
         )
 
-    def _append_in_parts(
-        self, batches: Sequence[CheckedBatch], leader_epoch: int, now_ms: int
-    ) -> AppendResult:
+    def _append_in_parts(self, batches: list[CheckedBatch], leader_epoch: int, now_ms: int) -> AppendResult:
         middle = len(batches) // 2
         first = self.append(batches[:middle], leader_epoch, now_ms)
         return self.append(batches[middle:], leader_epoch, now_ms)._replace(first_offset=first.first_offset)
@@ -209,7 +203,9 @@ class PartitionLog:
             return None
         size = end - start
         if size > bytes_max:
-            first_size = _batch_size(segment.log, start)
+            first_size = segment.batch_bytes_max(start)
+            if first_size > bytes_max:
+                first_size = _batch_size(segment.log, start)
             if first_size > bytes_max and not at_least_one:
                 return None  # a part of a batch would bring the reader nowhere
             size = min(size, max(bytes_max, first_size))

@@ -16,6 +16,7 @@ cdef class Segment:
     cdef public object _max_timestamp_offset
     cdef public object _bytes_since_entry
     cdef public list _recent_offsets
+    cdef public list _recent_ends
     cdef public list _recent_positions
 
     cpdef append(
@@ -32,4 +33,5 @@ cdef class Segment:
     cpdef writer(self)
     cdef void _add_index_entries(self, object batch_end, object position) except *
     cpdef position_of(self, object offset)
+    cpdef batch_bytes_max(self, object position)
     cdef object _scan_for(self, object offset, object start)

@@ -37,6 +37,7 @@ class Segment:
         "_bytes_since_entry",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_recent_ends",
         "_recent_offsets",
         "_recent_positions",
         "base_offset",
@@ -76,6 +77,7 @@ class Segment:
         self._max_timestamp_offset = base_offset
         self._bytes_since_entry = 0
         self._recent_offsets: list[int] = []  # first offsets of the last appends ...
+        self._recent_ends: list[int] = []  # ... the last offset of their first batch ...
         self._recent_positions: list[int] = []  # ... and where they begin
 
     @property
@@ -118,9 +120,11 @@ class Segment:
             self._bytes_since_entry = 0
         self._bytes_since_entry += size
         self._recent_offsets.append(first_offset)
+        self._recent_ends.append(first_batch_end)
         self._recent_positions.append(position)
         if len(self._recent_offsets) > _RECENT_MAX:
             del self._recent_offsets[: _RECENT_MAX // 2]
+            del self._recent_ends[: _RECENT_MAX // 2]
             del self._recent_positions[: _RECENT_MAX // 2]
 
     def writer(self) -> FileHandle:
@@ -149,6 +153,7 @@ class Segment:
 
     def _forget_recent(self) -> None:
         self._recent_offsets.clear()
+        self._recent_ends.clear()
         self._recent_positions.clear()
 
     def write_indexes(self) -> None:
@@ -269,7 +274,7 @@ class Segment:
         if recent and offset >= recent[0]:
             at = bisect_right(recent, offset) - 1
             position = self._recent_positions[at]
-            if recent[at] == offset:
+            if offset <= self._recent_ends[at]:
                 return position
         else:
             position = self.offset_index.position(offset - self.base_offset)
@@ -279,6 +284,14 @@ class Segment:
             if position == 0:
                 raise
             return self._scan_for(offset, 0)  # the index lied; the log is the truth
+
+    def batch_bytes_max(self, position: int) -> int:
+        """The batch at `position` is not larger than this, as far as that is known without reading."""
+        positions = self._recent_positions
+        at = bisect_left(positions, position)
+        if at == len(positions) or positions[at] != position:
+            return self.size - position
+        return (positions[at + 1] if at + 1 < len(positions) else self.size) - position
 
     def offset_behind(self, position: int) -> int:
         """An offset at or behind the batches before `position`, as near as the index knows."""

@@ -1,7 +1,12 @@
 cimport cython
 
+from ottla.protocol.frame_reader cimport FrameReader
 
-@cython.locals(position=Py_ssize_t, length=Py_ssize_t, end=Py_ssize_t, size=Py_ssize_t)
+
+@cython.locals(
+    reader=FrameReader, api_key=cython.longlong, api_version=cython.longlong, correlation_id=cython.longlong,
+    since=cython.longlong, last=cython.longlong, known=tuple
+)
 cpdef tuple decode_request_header(object frame)
 
 @cython.locals(size=Py_ssize_t)

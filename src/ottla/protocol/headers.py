@@ -14,6 +14,7 @@ from ottla.model.limits import TAGGED_FIELDS_MAX
 from ottla.protocol.apis import APIS, Api
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.fields import Message
+from ottla.protocol.frame_reader import FrameReader
 from ottla.protocol.primitives import Buffer, Chunk, chunk_size, skip_tags
 
 _REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
@@ -22,6 +23,7 @@ _RESPONSE_PREFIX = struct.Struct(">ii")
 _RESPONSE_PREFIX_FLEXIBLE = struct.Struct(">iix")
 _as_tuple = tuple.__new__  # what NamedTuple._make does, without a Python call
 _CORRELATION_ID = struct.Struct(">i")
+_flexible_versions: dict[int, tuple[int, int]] = {}  # by key: the first and the last, once they were needed
 
 
 class RequestHeader(NamedTuple):
@@ -37,6 +39,31 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     For an API or version that is not declared the header is read as if not flexible: enough to answer, or to
     say whom we hang up on, and the body is not looked at anyway.
     """
+    reader = FrameReader(frame, 0)
+    api_key = reader.int16()
+    api_version = reader.int16()
+    correlation_id = reader.int32()
+    client_id = reader.nullable_string(False)
+    known = _flexible_versions.get(api_key)
+    if known is None:
+        known = _note_flexible_versions(api_key)
+    since, last = known
+    reader.no_tags(since <= api_version <= last)
+    if reader.is_broken:
+        return _decode_unusual_header(frame)
+    return _as_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id)), reader.position
+
+
+def _note_flexible_versions(api_key: int) -> tuple[int, int]:
+    api = APIS.get(api_key)
+    if api is None or api.flexible_since is None:
+        return 1, 0  # none, and unknown keys are too many to keep
+    _flexible_versions[api_key] = (api.flexible_since, api.versions[1])
+    return _flexible_versions[api_key]
+
+
+def _decode_unusual_header(frame: Buffer) -> tuple[RequestHeader, int]:
+    """One with tagged fields, or with something wrong, which it says."""
     try:
         api_key, api_version, correlation_id, length = _REQUEST_START.unpack_from(frame)
         position = _REQUEST_START.size

@@ -32,6 +32,16 @@ from ottla.records import kernel_choice
 from ottla.records.crc import crc32c
 from ottla.records.findings import Fault
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.buffer import Py_buffer, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.libc.string import memcpy
+
 MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_END = 12
@@ -48,6 +58,7 @@ _EPOCH_END = 16
 CRC_END = 21
 _LEGACY_LENGTH_MIN = 14  # the smallest batch_length of any format: an empty message of magic 0
 _SEQUENCE_MODULUS = 1 << 31
+_COPIED_BYTES_MAX = 4096
 
 _unpack_header = Struct(">qiibIhiqqqhii").unpack_from
 _LENGTH = Struct(">i")
@@ -121,11 +132,31 @@ class BatchHeader(NamedTuple):
         return self.base_timestamp if self.attributes & DELETE_HORIZON else None
 
 
-class CheckedBatch(NamedTuple):
-    """A produced batch that may be appended; nothing in it has been changed yet."""
+class CheckedBatch:
+    """A produced batch that may be appended; nothing in it has been changed yet.
 
-    header: BatchHeader
-    body: memoryview  # the whole batch as it was received, header included
+    What every append asks of the header stands here once more: compiled these are numbers without an object.
+    """
+
+    __slots__ = (
+        "attributes", "body", "header", "last_offset_delta", "max_timestamp", "producer_id", "record_count",
+        "size",
+    )  # fmt: skip
+
+    def __init__(self, header: BatchHeader, body: bytes | memoryview) -> None:
+        self.header = header
+        self.body = body  # the whole batch as it was received, header included
+        self.size = len(body)
+        self.attributes = header[5]
+        self.last_offset_delta = header[6]
+        self.max_timestamp = header[8]
+        self.producer_id = header[9]
+        self.record_count = header[12]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CheckedBatch) and (self.header, self.body) == (other.header, other.body)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class ProduceRules(NamedTuple):
@@ -159,7 +190,7 @@ def header_bytes(header: BatchHeader, records: Bytes) -> bytes:
 
 
 def check_produced(
-    records: memoryview | None, version: int, rules: ProduceRules, now_ms: int
+    records: bytes | memoryview | None, version: int, rules: ProduceRules, now_ms: int
 ) -> CheckedBatch:
     """A partition's part of Produce `version`, if it may be appended; else Refused with Kafka's code.
 
@@ -182,11 +213,16 @@ def check_produced(
     )
     if fault:
         raise _refusal(fault, header, records, version, rules, now_ms)
-    return _as_tuple(CheckedBatch, (header, records))
+    return CheckedBatch(header, records)
 
 
 def _refusal(
-    fault: int, header: BatchHeader, records: memoryview, version: int, rules: ProduceRules, now_ms: int
+    fault: int,
+    header: BatchHeader,
+    records: bytes | memoryview,
+    version: int,
+    rules: ProduceRules,
+    now_ms: int,
 ) -> Refused:
     """The answer to a fault that the kernel found."""
     match fault:
@@ -228,6 +264,64 @@ def bad_timestamp(first: int, last: int, rules: ProduceRules, now_ms: int) -> Re
     return Refused(ErrorCode.INVALID_TIMESTAMP, text)
 
 
+def stamp_all(
+    batches: list[CheckedBatch], base_offset: int, leader_epoch: int, append_time_ms: int | None
+) -> list[Bytes]:
+    """The batches as they are written, one behind the other from `base_offset` on.
+
+    Small neighbours are copied into one piece: a system call takes longer for each piece than that.
+    """
+    chunks: list[Bytes] = []
+    run: list[CheckedBatch] = []
+    run_offset = base_offset
+    for batch in batches:
+        if batch.size > _COPIED_BYTES_MAX or append_time_ms is not None:
+            if run:
+                chunks.append(_join(run, run_offset, leader_epoch))
+                run = []
+            chunks += stamp(batch, base_offset, leader_epoch, append_time_ms)
+        else:
+            if not run:
+                run_offset = base_offset
+            run.append(batch)
+        base_offset += batch.last_offset_delta + 1
+    if run:
+        chunks.append(_join(run, run_offset, leader_epoch))
+    return chunks
+
+
+def _join(run: list[CheckedBatch], base_offset: int, leader_epoch: int) -> bytes:
+    if cython.compiled:
+        size = 0
+        for batch in run:
+            size += batch.size
+        joined = PyBytes_FromStringAndSize(cython.NULL, size)
+        room = cython.cast("unsigned char *", PyBytes_AS_STRING(joined))
+        buffer = cython.declare(Py_buffer)
+        for batch in run:
+            PyObject_GetBuffer(batch.body, cython.address(buffer), PyBUF_SIMPLE)
+            memcpy(room, buffer.buf, batch.size)
+            PyBuffer_Release(cython.address(buffer))
+            _put_int32(room, base_offset >> 32)
+            _put_int32(room + 4, base_offset)
+            _put_int32(room + 12, leader_epoch)  # LENGTH_END, which is no C number
+            room += batch.size
+            base_offset += batch.last_offset_delta + 1
+        return joined  # type: ignore[no-any-return]
+    parts: list[Bytes] = []
+    for batch in run:
+        parts += stamp(batch, base_offset, leader_epoch)
+        base_offset += batch.last_offset_delta + 1
+    return b"".join(parts)
+
+
+def _put_int32(room: bytearray, value: int) -> None:
+    room[0] = value >> 24 & 0xFF
+    room[1] = value >> 16 & 0xFF
+    room[2] = value >> 8 & 0xFF
+    room[3] = value & 0xFF
+
+
 def stamp(
     batch: CheckedBatch, base_offset: int, leader_epoch: int, append_time_ms: int | None = None
 ) -> list[bytes | memoryview]:
@@ -236,7 +330,7 @@ def stamp(
     With `append_time_ms` it becomes one of log append time: Kafka sets the timestamp type and max_timestamp,
     leaves base_timestamp and the records alone, and makes the CRC anew.
     """
-    header, body = batch
+    header, body = batch.header, memoryview(batch.body)
     if append_time_ms is None:
         return [_STAMP.pack(base_offset, header.batch_length, leader_epoch), body[_EPOCH_END:]]
     records = body[HEADER_BYTES:]
@@ -246,7 +340,7 @@ def stamp(
     return [header_bytes(stamped, records), records]
 
 
-def _not_one_batch(records: memoryview | None) -> Refused:
+def _not_one_batch(records: bytes | memoryview | None) -> Refused:
     """Why `records` is not exactly one batch of magic 2."""
     if records is None or len(records) < LENGTH_END:
         return Refused(ErrorCode.INVALID_RECORD, "the request brings no batch for this partition")

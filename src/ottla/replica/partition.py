@@ -10,7 +10,7 @@ high watermark is then the synced offset, else the log end. No sockets, no clock
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
 from ottla.log.disk_errors import is_passing
@@ -19,7 +19,7 @@ from ottla.log.transaction_markers import build_marker
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_LEADER_EPOCH
-from ottla.model.topics import TopicId
+from ottla.model.topics import INTERNAL_TOPICS, TopicId
 from ottla.records.batch import CheckedBatch, ProduceRules
 from ottla.records.compression import Codec
 from ottla.replica.events import Event
@@ -42,14 +42,15 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 class Partition:
     __slots__ = (
         "_high_watermark", "_signal", "bytes_in", "bytes_out", "config", "in_sync_count", "index",
-        "leader_epoch", "log", "records_in", "replica_count", "rules", "storage_error", "topic", "topic_id",
-        "unavailable",
+        "is_internal", "leader_epoch", "log", "look_inside", "records_in", "replica_count", "rules",
+        "segment_bytes", "storage_error", "topic", "topic_id", "unavailable",
     )  # fmt: skip
 
     def __init__(
         self, topic: str, topic_id: TopicId, index: int, log: PartitionLog, leader_epoch: int, signal: Signal
     ) -> None:
         self.topic = topic
+        self.is_internal = topic in INTERNAL_TOPICS  # written by the broker only
         self.topic_id = topic_id
         self.index = index
         self.log = log
@@ -115,12 +116,12 @@ class Partition:
 
     # -- writing -------------------------------------------------------------------------------------------
 
-    def append(self, batches: Sequence[CheckedBatch], now_ms: int) -> AppendResult:
+    def append(self, batches: list[CheckedBatch], now_ms: int) -> AppendResult:
         """Appends as leader; the batches have passed the topic's rules and the producers' sequences."""
         result = self.log.append(batches, self.leader_epoch, now_ms)
         self.records_in += result.last_offset - result.first_offset + 1
         for batch in batches:
-            self.bytes_in += len(batch.body)
+            self.bytes_in += batch.size
         self._signal(self, Event.LOG_END)
         if not self.log.durable:
             self.advance()
@@ -153,6 +154,7 @@ class Partition:
     def set_config(self, config: TopicConfig) -> None:
         self.config = config
         self.log.set_config(config)
+        self.segment_bytes = config.segment_bytes
         self.rules = ProduceRules(
             batch_bytes_max=config.max_message_bytes,
             timestamp_before_ms_max=config.message_timestamp_before_max_ms,
@@ -162,6 +164,7 @@ class Partition:
             codec=_CODECS[config.compression_type],
             codec_level=config.compression_level,
         )
+        self.look_inside = self.rules.look_inside  # whether a batch's header alone does not do
 
     def check_epoch(self, epoch: int) -> None:
         """KIP-320: the epoch the client believes in, if it names one, must be ours."""

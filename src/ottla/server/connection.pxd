@@ -1,6 +1,7 @@
 cimport cython
 
 from ottla.protocol.frames cimport FrameCutter
+from ottla.server.socket_calls cimport receive_now, send_now
 
 
 cdef class Connection:
@@ -31,7 +32,6 @@ cdef class Connection:
     cdef long long _file_sent
     cdef long long _warm_end
     cdef dict _ready
-    cdef object _receive
 
     cpdef Py_ssize_t receive(self, long long now_ms) except -1
     cpdef object receive_whole(self, long long now_ms)
@@ -50,6 +50,7 @@ cdef class Connection:
     cdef void _take_answers(self) except *
     cpdef object send(self)
     cdef Py_ssize_t _send_bytes(self) except -1
+    cdef Py_ssize_t _send_many(self) except -1
     cdef void _drop_sent_bytes(self, Py_ssize_t sent) except *
     cdef Py_ssize_t _send_file(self) except -1
     cdef bint _is_cold(self, object chunk, long long position, long long left) except -1

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ottla.log.files import FileRange
 from ottla.model.limits import (
     FRAMES_PER_CONNECTION_AND_TURN,
-    RECEIVE_BYTES,
     RECEIVE_BYTES_LARGE,
     REQUESTS_IN_FLIGHT_PER_CONNECTION,
 )
@@ -24,6 +23,7 @@ from ottla.model.listeners import Listener
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.primitives import Chunk, chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
+from ottla.server.socket_calls import receive_now, send_now
 from ottla.server.warming import is_resident
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_frames", "_out", "_ready", "_receive", "_warm_end", "acceptor", "authenticated",
+        "_file_sent", "_frames", "_out", "_ready", "_warm_end", "acceptor", "authenticated",
         "client_id", "closed", "cold", "control", "counted_bytes", "cutter", "fd", "frame_began_ms",
         "interest", "is_ending", "last_active_ms", "listener", "muted_until_ms", "peer_host", "peer_port",
         "pending", "principal", "progress_ms", "socket", "software",
@@ -109,7 +109,6 @@ class Connection:
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
         self._warm_end = 0  # up to this position of its file they are in memory
         self._ready = ready  # the reactor's list of those that have answers to send
-        self._receive = sock.recv
 
     def __str__(self) -> str:
         return f"{self.peer_host}:{self.peer_port} on {self.listener.name}"
@@ -122,7 +121,9 @@ class Connection:
         try:
             wanted = self.cutter.wanted()
             if wanted is None:
-                data = self._receive(RECEIVE_BYTES)
+                data = receive_now(self.socket, self.fd)
+                if data is None:
+                    return 0
                 received = len(data)
                 if received:
                     self._feed(data, now_ms)
@@ -148,11 +149,11 @@ class Connection:
     def receive_whole(self, now_ms: int) -> memoryview | int:
         """As `receive`, for a connection at rest: the frame when one came and nothing else, as usual."""
         try:
-            data = self._receive(RECEIVE_BYTES)
-        except (BlockingIOError, InterruptedError):
-            return 0
+            data = receive_now(self.socket, self.fd)
         except OSError as error:
             raise PeerGone(error.strerror or str(error)) from None
+        if data is None:
+            return 0
         count = len(data)
         if count == 0:
             raise PeerGone("closed by the peer")
@@ -300,7 +301,10 @@ class Connection:
         budget = SEND_BYTES_PER_TURN_MAX
         try:
             while out and budget > 0 and self.cold is None:
-                budget -= self._send_file() if isinstance(out[0], FileRange) else self._send_bytes()
+                sent = self._send_file() if isinstance(out[0], FileRange) else self._send_bytes()
+                if sent == 0:
+                    break
+                budget -= sent
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -311,27 +315,36 @@ class Connection:
         return self.cold
 
     def _send_bytes(self) -> int:
+        """How many of the bytes before the next file range were sent; 0: the peer must read first."""
         out = self._out
-        if len(out) == 1:
-            sent = self.socket.send(out[0])
+        count = len(out)
+        if count > 1 and isinstance(out[1], FileRange):
+            if self._is_cold(out[1], out[1].position, out[1].size):
+                return 0
+            sent = send_now(self.socket, self.fd, out[0], _MSG_MORE)
+        elif count == 1:
+            sent = send_now(self.socket, self.fd, out[0], 0)
             if sent == len(out[0]):
                 out.clear()
                 return sent
         else:
-            buffers = []
-            more = 0
-            for chunk in out:
-                if isinstance(chunk, FileRange):
-                    if self._is_cold(chunk, chunk.position, chunk.size):
-                        return 0
-                    more = _MSG_MORE
-                    break
-                buffers.append(chunk)
-                if len(buffers) == _BUFFERS_PER_SEND:
-                    break
-            sent = self.socket.sendmsg(buffers, (), more)
+            sent = self._send_many()
         self._drop_sent_bytes(sent)
         return sent
+
+    def _send_many(self) -> int:
+        buffers = []
+        more = 0
+        for chunk in self._out:
+            if isinstance(chunk, FileRange):
+                if self._is_cold(chunk, chunk.position, chunk.size):
+                    return 0
+                more = _MSG_MORE
+                break
+            buffers.append(chunk)
+            if len(buffers) == _BUFFERS_PER_SEND:
+                break
+        return self.socket.sendmsg(buffers, (), more)
 
     def _drop_sent_bytes(self, sent: int) -> None:
         out = self._out

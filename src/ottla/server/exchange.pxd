@@ -11,21 +11,23 @@ cdef class ApiMetrics:
 
 
 cdef class RequestInFlight:
-    cdef public object arrived_us
-    cdef public object blocks
+    cdef public long long arrived_us
+    cdef public bint blocks
     cdef public object chunks
     cdef public object client_id
     cdef readonly Connection connection
-    cdef public object correlation_id
+    cdef public long long correlation_id
+    cdef readonly ApiMetrics metrics
     cdef public object request
     cdef public object route
     cdef public object services
-    cdef public object version
+    cdef public int version
     cdef public object waiter
 
     cpdef answer(self, object response, object throttle_ms=*)
     cpdef answer_encoded(self, bytes body)
     cpdef answer_with(self, bytes frame, long long now_us)
+    cpdef answer_chunks(self, list chunks)
     cpdef answer_nothing(self)
     cdef void _finished(self) except *
     cpdef bint may(self, object resource_name) except -1

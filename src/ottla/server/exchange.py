@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-R = TypeVar("R", bound=Message)
+R = TypeVar("R")
 
 
 class ApiMetrics:
@@ -45,8 +45,8 @@ class RequestInFlight:
     """An exchange without the type of its request, which a compiled class cannot have."""
 
     __slots__ = (
-        "arrived_us", "blocks", "chunks", "client_id", "connection", "correlation_id", "request", "route",
-        "services", "version", "waiter",
+        "arrived_us", "blocks", "chunks", "client_id", "connection", "correlation_id", "metrics", "request",
+        "route", "services", "version", "waiter",
     )  # fmt: skip
 
     def __init__(
@@ -62,6 +62,7 @@ class RequestInFlight:
         self.services = services
         self.connection = connection
         self.route = route
+        self.metrics = route.metrics
         self.blocks = route.handle_turn is None  # the requests behind it wait for its answer
         self.request = request
         self.arrived_us = arrived_us
@@ -93,8 +94,14 @@ class RequestInFlight:
         """A response that is encoded already, with its header, at a time that the caller has read."""
         self.waiter = None
         self.chunks = (frame,)
-        self.route.metrics.observe_us(now_us - self.arrived_us)
+        self.metrics.observe_us(now_us - self.arrived_us)
         self.connection.answered()
+
+    def answer_chunks(self, chunks: list[Chunk]) -> None:
+        """A response that is encoded already, with its header."""
+        self.waiter = None
+        self.chunks = chunks
+        self._finished()
 
     def answer_nothing(self) -> None:
         """For acks=0: the request takes no place in the stream of answers."""
@@ -102,13 +109,13 @@ class RequestInFlight:
         self._finished()
 
     def _finished(self) -> None:
-        self.route.metrics.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
+        self.metrics.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
         self.connection.answered()
 
     def fail(self, error: Exception) -> None:
         """A bug of ours. The peer sees a closed connection, and may try again."""
         self.waiter = None
-        self.route.metrics.errors.value += 1
+        self.metrics.errors.value += 1
         log.error("%s failed", self.route.api.name, exc_info=error)
         self.services.reactor.drop(self.connection, f"{self.route.api.name} failed, see above")
 

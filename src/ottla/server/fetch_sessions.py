@@ -13,8 +13,7 @@ from collections.abc import Iterable
 
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.limits import FETCH_SESSION_PARTITIONS_MAX
-from ottla.model.topics import TopicId
-from ottla.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+from ottla.server.fetch_requests import FetchWork, Followed, TopicKey
 
 EVICTION_IDLE_MS = 120_000  # Kafka's min.incremental.fetch.session.eviction.ms
 
@@ -23,40 +22,7 @@ FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _EPOCH_MAX = 2**31 - 1
 
-TopicKey = str | TopicId
 PartitionKey = tuple[TopicKey, int]
-
-
-class Followed:
-    """One partition of a session, or of a fetch without one."""
-
-    __slots__ = ("asked", "high_watermark", "index", "log_start_offset", "topic")
-
-    def __init__(self, topic: TopicKey, asked: FetchPartition) -> None:
-        self.topic = topic  # name up to Fetch 12, id from 13 on
-        self.index = asked.partition
-        self.asked = asked  # offset, limits and epochs as last asked for
-        self.high_watermark = -1  # as last told
-        self.log_start_offset = -1  # as last told
-
-    def note(self, told: PartitionData) -> bool:
-        """Remembers what an answer tells, and says whether an incremental answer must carry it."""
-        size = 0 if told.records is None else getattr(told.records, "size", 0) or _length(told.records)
-        changed = (
-            size > 0
-            or told.error_code != ErrorCode.NONE
-            or told.high_watermark != self.high_watermark
-            or told.log_start_offset != self.log_start_offset
-            or told.diverging_epoch.epoch >= 0
-        )
-        failed = told.error_code != ErrorCode.NONE
-        self.high_watermark = -1 if failed else told.high_watermark  # after an error everything is told again
-        self.log_start_offset = told.log_start_offset
-        return changed
-
-
-def _length(records: object) -> int:
-    return len(records) if isinstance(records, (bytes, bytearray, memoryview)) else 0
 
 
 class FetchSession:
@@ -103,35 +69,36 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, request: FetchRequest, version: int, now_ms: int) -> Fetching:
+    def open(self, work: FetchWork, version: int, now_ms: int) -> Fetching:
         """Raises Refused when the request names a session that is not as it thinks."""
         by_id = version >= 13
-        asked = _asked(request, by_id)
-        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._end(request.session_id)
+        if work.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            if work.session_id != NO_SESSION:
+                self._end(work.session_id)
+            if work.session_epoch == FINAL_EPOCH and len(work.followed) == 1:
+                return Fetching(work.followed, None, incremental=False)
+            asked = _by_key(work)
             session = None
-            if request.session_epoch == INITIAL_EPOCH and asked:
+            if work.session_epoch == INITIAL_EPOCH and asked:
                 session = self._new(by_id, now_ms, asked)
             return Fetching(asked.values(), session, incremental=False)
-        session = self._continue(request, by_id, now_ms)
-        self._change(session, request, asked)
+        session = self._continue(work, by_id, now_ms)
+        self._change(session, work)
         if not session.partitions:
             self._end(session.id)  # nothing left to read: the client is told session 0
             return Fetching((), None, incremental=True)
         return Fetching(session.partitions.values(), session, incremental=True)
 
-    def _change(
-        self, session: FetchSession, request: FetchRequest, asked: dict[PartitionKey, Followed]
-    ) -> None:
+    def _change(self, session: FetchSession, work: FetchWork) -> None:
         partitions = session.partitions
         count_before = len(partitions)
-        for forgotten in request.forgotten_topics_data:
-            topic = forgotten.topic_id if session.by_id else forgotten.topic
-            for index in forgotten.partitions:
+        for topic, indexes in work.forgotten:
+            for index in indexes:
                 partitions.pop((topic, index), None)
-        for key, change in asked.items():
+        for key, change in _by_key(work).items():
             known = partitions.setdefault(key, change)
-            known.asked = change.asked
+            if known is not change:
+                known.ask(change)
         self._followed += len(partitions) - count_before
         if self._followed > FETCH_SESSION_PARTITIONS_MAX:
             self._end(session.id)  # the fetcher starts over, and will have to do without
@@ -142,12 +109,12 @@ class FetchSessions:
         if session is not None:
             self._followed -= len(session.partitions)
 
-    def _continue(self, request: FetchRequest, by_id: bool, now_ms: int) -> FetchSession:
-        session = self._sessions.pop(request.session_id, None)
+    def _continue(self, work: FetchWork, by_id: bool, now_ms: int) -> FetchSession:
+        session = self._sessions.pop(work.session_id, None)
         if session is None:
             raise Refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         self._sessions[session.id] = session  # now the most recently used
-        if session.epoch != request.session_epoch:
+        if session.epoch != work.session_epoch:
             raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
@@ -175,10 +142,6 @@ class FetchSessions:
         return session
 
 
-def _asked(request: FetchRequest, by_id: bool) -> dict[PartitionKey, Followed]:
-    followed = {}
-    for topic in request.topics:
-        key: TopicKey = topic.topic_id if by_id else topic.topic
-        for asked in topic.partitions:
-            followed[key, asked.partition] = Followed(key, asked)
-    return followed
+def _by_key(work: FetchWork) -> dict[PartitionKey, Followed]:
+    """Who names a partition twice means the latter."""
+    return {(each.topic, each.index): each for each in work.followed}

@@ -7,6 +7,7 @@ from ottla.server.exchange cimport RequestInFlight
 cdef class KafkaApplication:
     cdef readonly object _services
     cdef readonly dict _routes
+    cdef object _spares
     cdef object _protocol_errors
 
     @cython.locals(connection=Connection, frames=list, number=Py_ssize_t, exchange=RequestInFlight)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.model.errors import ErrorCode, Malformed
-from ottla.model.limits import ANSWER_BYTES_AHEAD, TURN_HANDLING_US_MAX
+from ottla.model.limits import ANSWER_BYTES_AHEAD, MIB, TURN_HANDLING_US_MAX
+from ottla.model.spare_rooms import SpareRooms
 from ottla.protocol import apis
-from ottla.protocol.codec import reader
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
 from ottla.server.application import Arrivals
@@ -23,7 +23,9 @@ from ottla.server.handlers import api_versions, produce
 from ottla.server.routes import Route, all_routes
 from ottla.server.services import Services
 
-_PRODUCE_KEY = apis.PRODUCE.key.to_bytes(2, "big")
+assert apis.PRODUCE.key == 0
+_ROOMS_KEPT = 8  # of large requests, for the next ones; twice the batch that Kafka's producers make at most
+_ROOM_KEPT_BYTES_MAX = 2 * MIB
 
 
 class KafkaApplication:
@@ -33,13 +35,14 @@ class KafkaApplication:
         for route in all_routes():
             route.metrics = ApiMetrics(services.metrics, route.api.name)
             self._routes[route.api.key] = route
+        self._spares = SpareRooms(_ROOMS_KEPT, _ROOM_KEPT_BYTES_MAX)
         self._protocol_errors = services.metrics.counter("server.protocol_errors")
         services.announced = api_versions.announcement(self._routes.values())
 
     # -- from the reactor ------------------------------------------------------------------------------------
 
     def cutter(self, frame_bytes_max: int) -> FrameCutter:
-        return FrameCutter(frame_bytes_max)
+        return FrameCutter(frame_bytes_max, self._spares)
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
         arrived_us = self._services.clock.monotonic_us()
@@ -47,7 +50,7 @@ class KafkaApplication:
         others: Arrivals = []
         for connection, frames in arrivals:
             for number, frame in enumerate(frames):
-                if frame[:2] != _PRODUCE_KEY:
+                if len(frame) < 2 or frame[0] or frame[1]:  # no Produce: its key is 0
                     others.append((connection, frames[number:] if number else frames))
                     break
                 exchange = self._open(connection, frame, arrived_us)
@@ -127,10 +130,7 @@ class KafkaApplication:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
-            read = route.readers.get(header.api_version)
-            if read is None:
-                read = route.readers[header.api_version] = reader(route.api.request, header.api_version)
-            request, _ = read(frame, position)
+            request, _ = route.reader(header.api_version)(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")

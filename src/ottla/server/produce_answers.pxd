@@ -1,8 +1,8 @@
 cimport cython
 
+from ottla.protocol.frame_writer cimport FrameWriter
+from ottla.server.produce_requests cimport ProducePart, ProduceTopic
 
-@cython.locals(size=Py_ssize_t, out=list, parts=list, encoded=bytes, data=bytes)
-cpdef bytes encode_taken(object version, object correlation_id, list topics, object throttle_ms)
 
-@cython.locals(out=list, parts=list, encoded=bytes)
-cdef bytes _encode_flexible(object version, object correlation_id, list topics, object throttle_ms)
+@cython.locals(compact=cython.bint, writer=FrameWriter, topic=ProduceTopic, part=ProducePart)
+cpdef bytes encode_taken(int version, long long correlation_id, list topics, long long throttle_ms)

@@ -11,8 +11,11 @@ from typing import Any
 
 from ottla.protocol import apis
 from ottla.protocol.apis import Api
+from ottla.protocol.codec import reader
 from ottla.protocol.fields import Message
+from ottla.protocol.primitives import Buffer
 from ottla.security.authorizer import Operation, ResourceType
+from ottla.server import fetch_requests, produce_requests
 from ottla.server.exchange import ApiMetrics, Exchange
 from ottla.server.handlers import (
     add_offsets_to_txn,
@@ -59,19 +62,21 @@ from ottla.server.services import Services
 
 Handler = Callable[[Exchange[Any], Services], Message | None]
 GroupHandler = Callable[[list[Exchange[Any]], Services], None]
+Reader = Callable[[Buffer, int], tuple[Any, int]]
 
 
 class Route:
     """How one API is served: request by request, or all of a turn together (`handle_turn`)."""
 
     __slots__ = (
+        "_reader_of",
+        "_readers",
         "api",
         "handle",
         "handle_turn",
         "handled",
         "metrics",
         "operation",
-        "readers",
         "resource",
         "versions",
     )
@@ -84,6 +89,7 @@ class Route:
         resource: ResourceType,
         handle: Handler | None = None,
         handle_turn: GroupHandler | None = None,
+        reader_of: Callable[[int], Reader] | None = None,
     ) -> None:
         assert api.versions[1] >= versions[1], api.name
         self.api = api
@@ -93,15 +99,30 @@ class Route:
         self.resource = resource  # … to resources of this type
         self.handle = handle
         self.handle_turn = handle_turn
-        self.readers: dict[int, Callable[..., tuple[Any, int]]] = {}  # by version, once they were needed
+        self._reader_of = reader_of or (lambda version: reader(api.request, version))
+        self._readers: dict[int, Reader] = {}  # by version, once they were needed
         self.metrics: ApiMetrics  # set when a broker's routes are made
+
+    def reader(self, version: int) -> Reader:
+        """What makes a request of a frame, from a position on; it raises Malformed."""
+        read = self._readers.get(version)
+        if read is None:
+            read = self._readers[version] = self._reader_of(version)
+        return read
 
 
 def all_routes() -> list[Route]:
     op, on = Operation, ResourceType
     return [
-        Route(apis.PRODUCE, (0, 13), op.WRITE, on.TOPIC, handle_turn=produce.handle_turn),
-        Route(apis.FETCH, (4, 18), op.READ, on.TOPIC, fetch.handle),
+        Route(
+            apis.PRODUCE,
+            (0, 13),
+            op.WRITE,
+            on.TOPIC,
+            handle_turn=produce.handle_turn,
+            reader_of=produce_requests.reader_of,
+        ),
+        Route(apis.FETCH, (4, 18), op.READ, on.TOPIC, fetch.handle, reader_of=fetch_requests.reader_of),
         Route(apis.LIST_OFFSETS, (1, 11), op.DESCRIBE, on.TOPIC, list_offsets.handle),
         Route(apis.METADATA, (0, 13), op.DESCRIBE, on.TOPIC, metadata.handle),
         Route(apis.OFFSET_COMMIT, (2, 10), op.READ, on.GROUP, offset_commit.handle),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import TopicPartition
-from ottla.protocol.messages.produce import ProduceRequest
 from ottla.records.batch import HEADER_BYTES, BatchHeader, read_header
 from ottla.replica.partition import Partition
 from ottla.security.authorizer import Operation, ResourceType
 from ottla.server.connection import Connection
 from ottla.server.exchange import Exchange
+from ottla.server.produce_requests import ProduceWork
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
@@ -30,7 +30,7 @@ _COORDINATOR_AWAY = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 )
 
-Exchanges = list[Exchange[ProduceRequest]]
+Exchanges = list[Exchange[ProduceWork]]
 Additions = dict[tuple[str, int, int], set[TopicPartition]]
 """What is to become part of transactions, by transactional id, producer id and epoch."""
 
@@ -70,7 +70,7 @@ def _add(
         services.transactions.add(*producer, places, added)
 
 
-def _additions(exchange: Exchange[ProduceRequest], services: Services) -> Additions:
+def _additions(exchange: Exchange[ProduceWork], services: Services) -> Additions:
     """Partitions that are to become part of the request's transaction."""
     request = exchange.request
     additions: Additions = {}
@@ -78,15 +78,15 @@ def _additions(exchange: Exchange[ProduceRequest], services: Services) -> Additi
         return additions
     if not _may(exchange, services):
         return additions
-    for topic in request.topic_data:
-        for data in topic.partition_data:
+    for topic in request.topics:
+        for part in topic.parts:
             if exchange.version >= 13:
-                partition = services.partitions.with_id(topic.topic_id, data.index)
+                partition = services.partitions.with_id(topic.topic_id, part.index)
             else:
-                partition = services.partitions.named(topic.name, data.index)
-            if partition is None or data.records is None or len(data.records) < HEADER_BYTES:  # type: ignore[arg-type]
+                partition = services.partitions.named(topic.name, part.index)
+            if partition is None or part.records is None or len(part.records) < HEADER_BYTES:
                 continue
-            header = read_header(data.records)  # type: ignore[arg-type]  # a view of the frame
+            header = read_header(part.records)
             if (
                 header.is_transactional
                 and exchange.may(partition.topic)
@@ -110,7 +110,7 @@ def _is_missing(transactional_id: str, header: BatchHeader, partition: Partition
 
 
 def check_transactional(
-    exchange: Exchange[ProduceRequest], services: Services, partition: Partition, header: BatchHeader
+    exchange: Exchange[ProduceWork], services: Services, partition: Partition, header: BatchHeader
 ) -> None:
     """Refused when the batch is not one of an open transaction that its partition is part of."""
     transactional_id = exchange.request.transactional_id
@@ -141,7 +141,7 @@ def _as_producers_know(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _may(exchange: Exchange[ProduceRequest], services: Services) -> bool:
+def _may(exchange: Exchange[ProduceWork], services: Services) -> bool:
     transactional_id = exchange.request.transactional_id
     assert transactional_id is not None
     return services.may(exchange.connection, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)

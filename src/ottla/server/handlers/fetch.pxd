@@ -1,26 +1,35 @@
 cimport cython
 
+from ottla.replica.partition cimport Partition
+from ottla.replica.partitions cimport Partitions
 from ottla.server.exchange cimport RequestInFlight
+from ottla.server.fetch_answers cimport Told, encode_told
+from ottla.server.fetch_requests cimport FetchWork, Followed
+from ottla.server.fetch_sessions cimport Fetching
 
 
 cdef class _Reading:
     cdef public list cold
-    cdef public list followed
     cdef public list told
-    cdef public object size
+    cdef public long long size
     cdef public bint failed
 
 
 @cython.locals(reading=_Reading)
-cdef void _serve(RequestInFlight exchange, object fetching, object deadline_ms, object services, object tries=*) except *
+cdef void _serve(RequestInFlight exchange, Fetching fetching, object deadline_ms, object services, object tries=*) except *
 
-cdef bint _is_enough(_Reading reading, object request) except -1
+cdef bint _is_enough(_Reading reading, FetchWork work) except -1
 
-@cython.locals(reading=_Reading)
-cdef _Reading _read(RequestInFlight exchange, object fetching, object services, object may_wait=*)
+@cython.locals(
+    reading=_Reading, work=FetchWork, left=cython.longlong, followed=Followed, partition=Partition, told=Told
+)
+cdef _Reading _read(RequestInFlight exchange, Fetching fetching, object services, bint may_wait=*)
 
-cdef object _find(RequestInFlight exchange, object followed, object services)
+@cython.locals(partitions=Partitions, partition=Partition, work=FetchWork)
+cdef Partition _find(RequestInFlight exchange, Followed followed, object services)
 
-cdef object _read_partition(object partition, object asked, object request, object bytes_left, object first)
+@cython.locals(told=Told, offset=cython.longlong, end_offset=cython.longlong, limit=cython.longlong)
+cdef Told _read_partition(Partition partition, Followed followed, FetchWork work, long long bytes_left, bint first)
 
-cdef void _answer(RequestInFlight exchange, object fetching, _Reading reading, object services) except *
+@cython.locals(told=Told, followed=Followed, is_news=cython.bint, same=list, by_topic=dict)
+cdef void _answer(RequestInFlight exchange, Fetching fetching, _Reading reading, object services) except *

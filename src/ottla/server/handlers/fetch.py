@@ -20,8 +20,6 @@ from ottla.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
-    FetchPartition,
-    FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -32,14 +30,15 @@ from ottla.replica.partition import Partition
 from ottla.security.authorizer import CLUSTER_NAME, Operation, ResourceType
 from ottla.security.quotas import Unlimited
 from ottla.server.exchange import Exchange
-from ottla.server.fetch_sessions import Fetching, Followed, TopicKey
+from ottla.server.fetch_answers import Told, encode_told
+from ottla.server.fetch_requests import FetchWork, Followed, TopicKey
+from ottla.server.fetch_sessions import Fetching
 from ottla.server.parking import ParkingKey
 from ottla.server.warming import warm
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
-_READ_COMMITTED = 1
 _CONSUMER = -1
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _LEADER_TOLD_SINCE = 16
@@ -49,30 +48,29 @@ _COLD_TRIES_MAX = 50  # then the owner waits: memory is so short that the reques
 class _Reading:
     """One attempt to answer: what each partition gives now."""
 
-    __slots__ = ("cold", "failed", "followed", "size", "told")
+    __slots__ = ("cold", "failed", "size", "told")
 
     def __init__(self) -> None:
         self.cold: list[FileRange] = []  # what must be read from the disk before this can be said
-        self.followed: list[Followed] = []
-        self.told: list[PartitionData] = []
+        self.told: list[Told] = []
         self.size = 0
-        self.failed = False
+        self.failed = False  # there is an error or a divergence, which must be told at once
 
 
-def handle(exchange: Exchange[FetchRequest], services: Services) -> FetchResponse | None:
-    request = exchange.request
+def handle(exchange: Exchange[FetchWork], services: Services) -> FetchResponse | None:
+    work = exchange.request
     now_ms = services.clock.monotonic_ms()
     try:
         _check_replica(exchange, services)
-        fetching = services.fetch_sessions.open(request, exchange.version, now_ms)
+        fetching = services.fetch_sessions.open(work, exchange.version, now_ms)
     except Refused as refusal:
         return FetchResponse(error_code=refusal.code)
-    _serve(exchange, fetching, now_ms + request.max_wait_ms, services)
+    _serve(exchange, fetching, now_ms + work.wait_ms_max, services)
     return None
 
 
 def _serve(
-    exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int, services: Services, tries: int = 0
+    exchange: Exchange[FetchWork], fetching: Fetching, deadline_ms: int, services: Services, tries: int = 0
 ) -> None:
     """Answers, or waits for more to be there, or has something read from the disk first."""
     reading = _read(exchange, fetching, services, tries == _COLD_TRIES_MAX)
@@ -84,153 +82,120 @@ def _serve(
         _park(exchange, fetching, deadline_ms, services)
 
 
-def _check_replica(exchange: Exchange[FetchRequest], services: Services) -> None:
+def _check_replica(exchange: Exchange[FetchWork], services: Services) -> None:
     """A fetch in a replica's name needs the cluster's permission (CVE-2018-1288)."""
-    replica_id = max(exchange.request.replica_id, exchange.request.replica_state.replica_id)
-    if replica_id == _CONSUMER:
+    if exchange.request.replica_id == _CONSUMER:
         return
     if not services.may(exchange.connection, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
-def _is_enough(reading: _Reading, request: FetchRequest) -> bool:
-    return reading.failed or reading.size >= request.min_bytes or request.max_wait_ms <= 0 or not reading.told
+def _is_enough(reading: _Reading, work: FetchWork) -> bool:
+    return reading.failed or reading.size >= work.bytes_min or work.wait_ms_max <= 0 or not reading.told
 
 
 # -- reading -------------------------------------------------------------------------------------------------
 
 
 def _read(
-    exchange: Exchange[FetchRequest], fetching: Fetching, services: Services, may_wait: bool = False
+    exchange: Exchange[FetchWork], fetching: Fetching, services: Services, may_wait: bool = False
 ) -> _Reading:
-    request = exchange.request
+    work = exchange.request
     reading = _Reading()
-    left = min(request.max_bytes, services.fetch_bytes_max)
+    left = min(work.bytes_max, services.fetch_bytes_max)
     for followed in fetching.followed:
         try:
             partition = _find(exchange, followed, services)
             try:
                 if may_wait:
-                    told = _read_partition(partition, followed.asked, request, left, not reading.size)
+                    told = _read_partition(partition, followed, work, left, not reading.size)
                 else:
                     with partition.log.without_waiting:
-                        told = _read_partition(partition, followed.asked, request, left, not reading.size)
+                        told = _read_partition(partition, followed, work, left, not reading.size)
             except NotResident as missing:
                 reading.cold.append(missing.file_range)
                 continue
             except (OSError, CorruptData) as error:
                 raise partition.storage_refusal(error) from error
         except Refused as refusal:
-            told = _error(exchange, followed, refusal, services)
+            told = Told(followed, None)
+            told.error = refusal
             reading.failed = True
-        if isinstance(told.records, FileRange):
+        if told.records is not None:
             reading.size += told.records.size
             left -= told.records.size
-        elif told.diverging_epoch.epoch >= 0:
-            reading.failed = True  # must be told at once
-        reading.followed.append(followed)
+        elif told.diverging is not None:
+            reading.failed = True
         reading.told.append(told)
     return reading
 
 
-def _find(exchange: Exchange[FetchRequest], followed: Followed, services: Services) -> Partition:
+def _find(exchange: Exchange[FetchWork], followed: Followed, services: Services) -> Partition:
     topic = followed.topic
+    partitions = services.partitions
     if isinstance(topic, str):
-        name, partition = topic, services.partitions.named(topic, followed.index)
+        name, partition = topic, partitions.named(topic, followed.index)
     else:
         known = services.controller.image.topics_by_id.get(topic)
         if known is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-        name, partition = known.name, services.partitions.with_id(topic, followed.index)
+        name, partition = known.name, partitions.with_id(topic, followed.index)
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise services.partitions.missing(name, followed.index)
-    if max(exchange.request.replica_id, exchange.request.replica_state.replica_id) >= 0:
+        raise partitions.missing(name, followed.index)
+    if exchange.request.replica_id >= 0:
         raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has no such follower")
     return partition
 
 
 def _read_partition(
-    partition: Partition, asked: FetchPartition, request: FetchRequest, bytes_left: int, first: bool
-) -> PartitionData:
-    partition.check_epoch(asked.current_leader_epoch)
-    log_start = partition.log_start_offset
-    if asked.last_fetched_epoch >= 0:
-        diverging = _divergence(partition, asked)
-        if diverging is not None:
-            return PartitionData(
-                asked.partition,
-                0,
-                partition.high_watermark,
-                partition.last_stable_offset,
-                log_start,
-                diverging,
-                records=b"",
-            )
-    if not log_start <= asked.fetch_offset <= partition.log_end_offset:
+    partition: Partition, followed: Followed, work: FetchWork, bytes_left: int, first: bool
+) -> Told:
+    partition.check_epoch(followed.current_leader_epoch)
+    told = Told(followed, partition)
+    told.high_watermark = partition.high_watermark
+    told.last_stable_offset = partition.last_stable_offset
+    told.log_start_offset = partition.log_start_offset
+    if followed.last_fetched_epoch >= 0:
+        told.diverging = _divergence(partition, followed)
+        if told.diverging is not None:
+            return told
+    offset = followed.fetch_offset
+    if not told.log_start_offset <= offset <= partition.log_end_offset:
         raise Refused(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"{partition} holds offsets {log_start} to {partition.log_end_offset}, not {asked.fetch_offset}",
+            f"{partition} holds offsets {told.log_start_offset} to {partition.log_end_offset}, not {offset}",
         )
-    committed = request.isolation_level == _READ_COMMITTED
-    end_offset = partition.last_stable_offset if committed else partition.high_watermark
-    records = None
-    aborted: list[AbortedTransaction] = []
-    if asked.fetch_offset < end_offset and (first or bytes_left > 0):
-        limit = min(asked.partition_max_bytes, bytes_left)
-        records = partition.log.read(asked.fetch_offset, limit, end_offset, at_least_one=first)
-        if committed and records is not None:
-            aborted = [
-                AbortedTransaction(each.producer_id, each.first_offset)
-                for each in partition.log.aborted_transactions(asked.fetch_offset, records)
-            ]
-    return PartitionData(
-        partition_index=asked.partition,
-        high_watermark=partition.high_watermark,
-        last_stable_offset=partition.last_stable_offset,
-        log_start_offset=log_start,
-        aborted_transactions=aborted if committed else None,
-        records=records if records is not None else b"",
-    )
+    end_offset = told.last_stable_offset if work.is_committed else told.high_watermark
+    if offset < end_offset and (first or bytes_left > 0):
+        limit = min(followed.bytes_max, bytes_left)
+        told.records = partition.log.read(offset, limit, end_offset, at_least_one=first)
+    if work.is_committed:
+        told.aborted = ()
+        if told.records is not None:
+            told.aborted = partition.log.aborted_transactions(offset, told.records)
+    return told
 
 
-def _divergence(partition: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+def _divergence(partition: Partition, followed: Followed) -> EpochEndOffset | None:
     """KIP-595: where the reader's log and ours part, if they do."""
-    epoch, end_offset = partition.log.epoch_end_offset(asked.last_fetched_epoch)
+    epoch, end_offset = partition.log.epoch_end_offset(followed.last_fetched_epoch)
     if epoch < 0:
         raise Refused(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} knows no leader epoch {asked.last_fetched_epoch}"
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition} knows no leader epoch {followed.last_fetched_epoch}"
         )
-    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+    if epoch < followed.last_fetched_epoch or end_offset < followed.fetch_offset:
         return EpochEndOffset(epoch, end_offset)
     return None
-
-
-def _error(
-    exchange: Exchange[FetchRequest], followed: Followed, refusal: Refused, services: Services
-) -> PartitionData:
-    leader = LeaderIdAndEpoch()
-    topic = services.controller.image.topics_by_id.get(followed.topic)  # type: ignore[arg-type]  # id since 13
-    if exchange.version >= _LEADER_TOLD_SINCE and refusal.code in _LEADER_MOVED and topic is not None:
-        partition = topic.partitions[followed.index]
-        leader = LeaderIdAndEpoch(partition.leader, partition.leader_epoch)
-    return PartitionData(
-        partition_index=followed.index,
-        error_code=refusal.code,
-        high_watermark=-1,
-        last_stable_offset=-1,
-        current_leader=leader,
-        records=b"",
-    )
 
 
 # -- waiting -------------------------------------------------------------------------------------------------
 
 
-def _park(exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int, services: Services) -> None:
-    request = exchange.request
-    event = Event.LAST_STABLE if request.isolation_level == _READ_COMMITTED else Event.HIGH_WATERMARK
+def _park(exchange: Exchange[FetchWork], fetching: Fetching, deadline_ms: int, services: Services) -> None:
+    work = exchange.request
+    event = Event.LAST_STABLE if work.is_committed else Event.HIGH_WATERMARK
     keys = []
     for followed in fetching.followed:
         topic = followed.topic
@@ -243,7 +208,7 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int
         if reading.cold:
             exchange.waiter = None
             _read_cold(exchange, fetching, deadline_ms, services, reading.cold)
-        elif _is_enough(reading, request):
+        elif _is_enough(reading, work):
             exchange.waiter = None
             _answer(exchange, fetching, reading, services)
         else:
@@ -258,7 +223,7 @@ def _park(exchange: Exchange[FetchRequest], fetching: Fetching, deadline_ms: int
 
 
 def _read_cold(
-    exchange: Exchange[FetchRequest],
+    exchange: Exchange[FetchWork],
     fetching: Fetching,
     deadline_ms: int,
     services: Services,
@@ -281,48 +246,97 @@ def _read_cold(
 # -- answering -----------------------------------------------------------------------------------------------
 
 
-def _answer(
-    exchange: Exchange[FetchRequest], fetching: Fetching, reading: _Reading, services: Services
-) -> None:
+def _answer(exchange: Exchange[FetchWork], fetching: Fetching, reading: _Reading, services: Services) -> None:
     throttle_ms = 0
     if type(services.quotas) is not Unlimited:
         throttle_ms = services.quotas.fetched(
             exchange.connection.principal, exchange.client_id, reading.size, services.clock.monotonic_ms()
         )
-    topics: dict[TopicKey, FetchableTopicResponse] = {}
-    for followed, told in zip(reading.followed, reading.told, strict=True):
-        if not followed.note(told) and fetching.incremental:
+    by_topic: dict[TopicKey, list[Told]] = {}
+    for told in reading.told:
+        followed = told.followed
+        is_news = followed.note(told.error is not None, told.high_watermark, told.log_start_offset)
+        if not is_news and told.records is None and told.diverging is None and fetching.incremental:
             continue
-        topic = topics.get(followed.topic)
-        if topic is None:
-            topic = topics[followed.topic] = _topic_response(followed.topic)
-        partitions = topic.partitions
-        assert isinstance(partitions, list)
-        partitions.append(told)
-        if isinstance(told.records, FileRange):
+        same = by_topic.get(followed.topic)
+        if same is None:
+            by_topic[followed.topic] = [told]
+        else:
+            same.append(told)
+        if told.records is not None:
             fetching.told_with_data(followed)
-            _count(followed, told.records.size, services)
-    leaders = {told.current_leader.leader_id for told in reading.told} if reading.failed else ()
-    brokers = services.brokers(exchange.connection.listener) if leaders else ()
-    response = FetchResponse(
+            assert told.partition is not None
+            told.partition.bytes_out += told.records.size
+    if reading.failed:
+        exchange.answer(_response(exchange, fetching, by_topic, throttle_ms, services), throttle_ms)
+        return
+    exchange.answer_chunks(
+        encode_told(exchange.version, exchange.correlation_id, throttle_ms, fetching.session_id, by_topic)
+    )
+    if throttle_ms:
+        services.reactor.mute(exchange.connection, throttle_ms)
+
+
+# -- errors --------------------------------------------------------------------------------------------------
+
+
+def _response(
+    exchange: Exchange[FetchWork],
+    fetching: Fetching,
+    by_topic: dict[TopicKey, list[Told]],
+    throttle_ms: int,
+    services: Services,
+) -> FetchResponse:
+    """With everything that an answer may tell."""
+    topics = []
+    leaders: set[int] = set()
+    for topic, all_told in by_topic.items():
+        partitions = [_partition_data(exchange, told, services) for told in all_told]
+        leaders.update(each.current_leader.leader_id for each in partitions)
+        if isinstance(topic, str):
+            topics.append(FetchableTopicResponse(topic=topic, partitions=partitions))
+        else:
+            topics.append(FetchableTopicResponse(topic_id=topic, partitions=partitions))
+    brokers = services.brokers(exchange.connection.listener)
+    return FetchResponse(
         throttle_ms,
         ErrorCode.NONE,
         fetching.session_id,
-        list(topics.values()),
+        topics,
         [NodeEndpoint(*broker) for broker in brokers if broker[0] in leaders],
     )
-    exchange.answer(response, throttle_ms)
 
 
-def _count(followed: Followed, size: int, services: Services) -> None:
-    topic = followed.topic
-    find = services.partitions.named if isinstance(topic, str) else services.partitions.with_id
-    partition = find(topic, followed.index)  # type: ignore[arg-type]  # the one for its kind of key
-    if partition is not None:
-        partition.bytes_out += size
+def _partition_data(exchange: Exchange[FetchWork], told: Told, services: Services) -> PartitionData:
+    followed = told.followed
+    if told.error is not None:
+        return PartitionData(
+            partition_index=followed.index,
+            error_code=told.error.code,
+            high_watermark=-1,
+            last_stable_offset=-1,
+            current_leader=_new_leader(exchange, followed, told.error, services),
+            records=b"",
+        )
+    aborted = None
+    if told.aborted is not None:
+        aborted = [AbortedTransaction(each.producer_id, each.first_offset) for each in told.aborted]
+    return PartitionData(
+        partition_index=followed.index,
+        high_watermark=told.high_watermark,
+        last_stable_offset=told.last_stable_offset,
+        log_start_offset=told.log_start_offset,
+        diverging_epoch=told.diverging if told.diverging is not None else EpochEndOffset(),
+        aborted_transactions=aborted,
+        records=told.records if told.records is not None else b"",
+    )
 
 
-def _topic_response(topic: TopicKey) -> FetchableTopicResponse:
-    if isinstance(topic, str):
-        return FetchableTopicResponse(topic=topic, partitions=[])
-    return FetchableTopicResponse(topic_id=topic, partitions=[])
+def _new_leader(
+    exchange: Exchange[FetchWork], followed: Followed, refusal: Refused, services: Services
+) -> LeaderIdAndEpoch:
+    topic = services.controller.image.topics_by_id.get(followed.topic)  # type: ignore[arg-type]  # id since 13
+    if exchange.version < _LEADER_TOLD_SINCE or refusal.code not in _LEADER_MOVED or topic is None:
+        return LeaderIdAndEpoch()
+    partition = topic.partitions[followed.index]
+    return LeaderIdAndEpoch(partition.leader, partition.leader_epoch)

@@ -14,72 +14,30 @@ from typing import TYPE_CHECKING
 
 from ottla.model.errors import CorruptData, ErrorCode, Malformed, Refused
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
-from ottla.model.topics import INTERNAL_TOPICS, TopicId
 from ottla.protocol.headers import RequestHeader
-from ottla.protocol.messages.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-    TopicProduceResponse,
-)
-from ottla.records.batch import BatchHeader, CheckedBatch, check_produced
+from ottla.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.protocol.primitives import Buffer
+from ottla.records.batch import TRANSACTIONAL, BatchHeader, CheckedBatch, check_produced
 from ottla.records.content import check_content
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.security.quotas import Unlimited
 from ottla.server.exchange import Exchange
 from ottla.server.parking import ParkingKey
-from ottla.server.produce_answers import TakenPart, encode_taken
+from ottla.server.produce_answers import encode_taken
+from ottla.server.produce_requests import ProducePart, ProduceTopic, ProduceWork
 from ottla.server.transactional_produce import check_transactional, hold_back
 
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
-_ACKS = (-1, 0, 1)
 _ADMIN_CLIENT_ID = "__admin_client"  # of Kafka's tools, which alone may write to internal topics
 
 
-class _Part:
-    """One partition's share of one request."""
-
-    __slots__ = ("base_offset", "batch", "end_offset", "error", "index", "partition", "time_ms")
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.partition: Partition | None = None
-        self.batch: CheckedBatch | None = None
-        self.error: Refused | None = None
-        self.base_offset = -1
-        self.end_offset = -1  # the high watermark that acks=all waits for
-        self.time_ms = -1  # log append time, where the topic has that
-
-    def taken(self) -> TakenPart:
-        assert self.partition is not None
-        return self.index, self.base_offset, self.time_ms, self.partition.log_start_offset
-
-    def response(self) -> PartitionProduceResponse:
-        start = self.partition.log_start_offset if self.partition is not None else -1
-        if self.error is not None:
-            return PartitionProduceResponse(self.index, self.error.code, -1, -1, start, (), self.error.text)
-        return PartitionProduceResponse(self.index, ErrorCode.NONE, self.base_offset, self.time_ms, start)
-
-
-class _Request:
-    __slots__ = ("exchange", "is_refused", "size", "topics")
-
-    def __init__(self, exchange: Exchange[ProduceRequest]) -> None:
-        self.exchange = exchange
-        self.size = 0  # bytes of batches that were taken
-        self.is_refused = False  # a part of it was, at least
-        self.topics: list[tuple[str, TopicId, list[_Part]]] = []  # no part of the frame: it may wait for long
-
-
-def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
+def handle_turn(exchanges: list[Exchange[ProduceWork]], services: Services) -> None:
     """All Produce requests of a turn. A bug of ours closes their connections; the broker goes on."""
 
-    def go_on(ready: list[Exchange[ProduceRequest]]) -> None:
+    def go_on(ready: list[Exchange[ProduceWork]]) -> None:
         _guarded(ready, lambda: _handle(ready, services))
 
     if any(exchange.request.transactional_id is not None for exchange in exchanges):
@@ -88,7 +46,7 @@ def handle_turn(exchanges: list[Exchange[ProduceRequest]], services: Services) -
         go_on(exchanges)
 
 
-def _guarded(exchanges: list[Exchange[ProduceRequest]], work: Callable[[], None]) -> None:
+def _guarded(exchanges: list[Exchange[ProduceWork]], work: Callable[[], None]) -> None:
     try:
         work()
     except Exception as error:
@@ -97,36 +55,34 @@ def _guarded(exchanges: list[Exchange[ProduceRequest]], work: Callable[[], None]
                 exchange.fail(error)
 
 
-def _handle(exchanges: list[Exchange[ProduceRequest]], services: Services) -> None:
+def _handle(exchanges: list[Exchange[ProduceWork]], services: Services) -> None:
     now_ms = services.clock.wall_ms()
-    by_partition: dict[Partition, list[_Part]] = {}
-    requests = [_check(exchange, services, now_ms, by_partition) for exchange in exchanges]
+    by_partition: dict[Partition, list[ProducePart]] = {}
+    for exchange in exchanges:
+        _check(exchange, services, now_ms, by_partition)
     for partition, parts in by_partition.items():
         _append(partition, parts, now_ms)
     now_us = services.clock.monotonic_us()
-    for request in requests:
-        _finish(request, services, now_us)
+    for exchange in exchanges:
+        _finish(exchange, services, now_us)
 
 
 # -- checking ------------------------------------------------------------------------------------------------
 
 
 def _check(
-    exchange: Exchange[ProduceRequest],
+    exchange: Exchange[ProduceWork],
     services: Services,
     now_ms: int,
-    by_partition: dict[Partition, list[_Part]],
-) -> _Request:
-    request = _Request(exchange)
-    for topic in exchange.request.topic_data:
-        parts = []
-        for data in topic.partition_data:
-            part = _Part(data.index)
-            parts.append(part)
+    by_partition: dict[Partition, list[ProducePart]],
+) -> None:
+    work = exchange.request
+    for topic in work.topics:
+        for part in topic.parts:
             try:
-                part.partition = partition = _find(exchange, services, topic, data.index)
-                part.batch = batch = _check_batch(exchange, partition, data, now_ms)
-                request.size += len(batch.body)
+                part.partition = partition = _find(exchange, services, topic, part.index)
+                part.batch = batch = _check_batch(exchange, partition, part.records, now_ms)
+                work.size += batch.size
                 same = by_partition.get(partition)
                 if same is None:
                     by_partition[partition] = [part]
@@ -134,48 +90,44 @@ def _check(
                     same.append(part)
             except Refused as refusal:
                 part.error = refusal.with_traceback(None)  # which would keep the frame alive
-        request.topics.append((topic.name, topic.topic_id, parts))
-    return request
+            part.records = None
 
 
-def _find(
-    exchange: Exchange[ProduceRequest], services: Services, topic: TopicProduceData, index: int
-) -> Partition:
+def _find(exchange: Exchange[ProduceWork], services: Services, topic: ProduceTopic, index: int) -> Partition:
+    partitions = services.partitions
     if exchange.version >= 13:
         known = services.controller.image.topics_by_id.get(topic.topic_id)
         if known is None:
             raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
-        name, partition = known.name, services.partitions.with_id(topic.topic_id, index)
+        name, partition = known.name, partitions.with_id(topic.topic_id, index)
     else:
-        name, partition = topic.name, services.partitions.named(topic.name, index)
+        name, partition = topic.name, partitions.named(topic.name, index)
     if not exchange.may(name):
         raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
-        raise services.partitions.missing(name, index)
-    if partition.topic in INTERNAL_TOPICS and exchange.client_id != _ADMIN_CLIENT_ID:
+        raise partitions.missing(name, index)
+    if partition.is_internal and exchange.client_id != _ADMIN_CLIENT_ID:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by the broker only")
     return partition
 
 
 def _check_batch(
-    exchange: Exchange[ProduceRequest], partition: Partition, data: PartitionProduceData, now_ms: int
+    exchange: Exchange[ProduceWork], partition: Partition, records: Buffer | None, now_ms: int
 ) -> CheckedBatch:
     acks = exchange.request.acks
-    if acks not in _ACKS:
+    if not -1 <= acks <= 1:
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be 0, 1 or -1 (all), not {acks}")
     if acks == -1:
         partition.check_in_sync()
-    records = data.records
-    assert records is None or isinstance(records, memoryview)
     batch = check_produced(records, exchange.version, partition.rules, now_ms)
-    if batch.header.is_transactional:
+    if batch.attributes & TRANSACTIONAL:
         check_transactional(exchange, exchange.services, partition, batch.header)
-    if len(batch.body) > partition.config.segment_bytes:
+    if batch.size > partition.segment_bytes:
         raise Refused(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the batch has {len(batch.body)} bytes, segment.bytes is {partition.config.segment_bytes}",
+            f"the batch has {batch.size} bytes, segment.bytes is {partition.segment_bytes}",
         )
-    if partition.rules.look_inside:
+    if partition.look_inside:
         batch = check_content(batch, partition.rules, now_ms)
     return batch
 
@@ -183,14 +135,14 @@ def _check_batch(
 # -- appending -----------------------------------------------------------------------------------------------
 
 
-def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
+def _append(partition: Partition, parts: list[ProducePart], now_ms: int) -> None:
     """In order of arrival, with one write as far as the producers' sequences allow."""
-    run: list[_Part] = []
+    run: list[ProducePart] = []
     passed: dict[int, BatchHeader] = {}  # each producer's last batch in the run
     for part in parts:
         assert part.batch is not None
-        header = part.batch.header
-        if header.producer_id >= 0:
+        if part.batch.producer_id >= 0:
+            header = part.batch.header
             try:
                 duplicate = partition.log.producers.check(header, passed.get(header.producer_id))
             except Refused:
@@ -214,7 +166,7 @@ def _append(partition: Partition, parts: list[_Part], now_ms: int) -> None:
     _append_run(partition, run, now_ms)
 
 
-def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
+def _append_run(partition: Partition, run: list[ProducePart], now_ms: int) -> None:
     if not run:
         return
     if partition.unavailable is not None:  # since an earlier run of this turn
@@ -229,14 +181,14 @@ def _append_run(partition: Partition, run: list[_Part], now_ms: int) -> None:
     for part in run:
         assert part.batch is not None
         part.base_offset = offset
-        offset += part.batch.header.record_count
+        offset += part.batch.record_count
         part.end_offset = offset
         part.batch = None  # the frame's memory is not needed while the answer waits
         if partition.rules.log_append_time:
             part.time_ms = now_ms
 
 
-def _refuse(run: list[_Part], refusal: Refused) -> None:
+def _refuse(run: list[ProducePart], refusal: Refused) -> None:
     for part in run:
         part.error = refusal
         part.batch = None
@@ -245,31 +197,31 @@ def _refuse(run: list[_Part], refusal: Refused) -> None:
 # -- answering -----------------------------------------------------------------------------------------------
 
 
-def _finish(request: _Request, services: Services, now_us: int) -> None:
-    exchange = request.exchange
-    acks = exchange.request.acks
+def _finish(exchange: Exchange[ProduceWork], services: Services, now_us: int) -> None:
+    work = exchange.request
+    acks = work.acks
     waiting = []
-    for _, _, parts in request.topics:
-        for part in parts:
+    for topic in work.topics:
+        for part in topic.parts:
             if part.error is not None:
-                request.is_refused = True
+                work.is_refused = True
             elif acks == -1 and not _is_safe(part):
                 waiting.append(part)
-    if request.is_refused:
-        exchange.route.metrics.errors.value += 1
-    timeout_ms = exchange.request.timeout_ms
-    exchange.request = _APPENDED  # the frame must not be kept
+    if work.is_refused:
+        exchange.metrics.errors.value += 1
     if acks == 0:
-        _finish_unanswered(request, services)
+        _finish_unanswered(exchange, services)
     elif exchange.connection.closed:
         return
     elif waiting:
-        _park(request, waiting, services.clock.monotonic_ms() + max(0, timeout_ms), services)
+        _park(exchange, waiting, services.clock.monotonic_ms() + max(0, work.timeout_ms), services)
     else:
-        _answer(request, services, now_us)
+        _answer(exchange, services, now_us)
 
 
-def _park(request: _Request, waiting: list[_Part], deadline_ms: int, services: Services) -> None:
+def _park(
+    exchange: Exchange[ProduceWork], waiting: list[ProducePart], deadline_ms: int, services: Services
+) -> None:
     keys = []
     for part in waiting:
         assert part.partition is not None
@@ -279,20 +231,19 @@ def _park(request: _Request, waiting: list[_Part], deadline_ms: int, services: S
         for part in waiting:
             if not _is_safe(part):
                 return False
-        _answer(request, services, services.clock.monotonic_us())
+        _answer(exchange, services, services.clock.monotonic_us())
         return True
 
     def expire() -> None:
         for part in waiting:
             if not _is_safe(part):
                 part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
-        _answer(request, services, services.clock.monotonic_us())
+        _answer(exchange, services, services.clock.monotonic_us())
 
-    exchange = request.exchange
     exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire, exchange.fail)
 
 
-def _is_safe(part: _Part) -> bool:
+def _is_safe(part: ProducePart) -> bool:
     partition = part.partition
     assert partition is not None
     if partition.high_watermark >= part.end_offset:
@@ -303,44 +254,60 @@ def _is_safe(part: _Part) -> bool:
     return True
 
 
-def _finish_unanswered(request: _Request, services: Services) -> None:
-    exchange = request.exchange
-    for _, _, parts in request.topics:
-        for part in parts:
+def _finish_unanswered(exchange: Exchange[ProduceWork], services: Services) -> None:
+    for topic in exchange.request.topics:
+        for part in topic.parts:
             if part.error is not None:
                 services.reactor.drop(exchange.connection, f"Produce with acks=0 was refused, {part.error}")
                 return
     if not exchange.abandoned:
         exchange.answer_nothing()
-        services.reactor.mute(exchange.connection, _throttle_ms(request, services))
+        services.reactor.mute(exchange.connection, _throttle_ms(exchange, services))
 
 
-def _answer(request: _Request, services: Services, now_us: int) -> None:
-    exchange = request.exchange
-    throttle_ms = _throttle_ms(request, services)
-    if any(part.error is not None for _, _, parts in request.topics for part in parts):
+def _answer(exchange: Exchange[ProduceWork], services: Services, now_us: int) -> None:
+    work = exchange.request
+    throttle_ms = _throttle_ms(exchange, services)
+    if not _are_taken(work):
         responses = [
-            TopicProduceResponse(name, topic_id, [part.response() for part in parts])
-            for name, topic_id, parts in request.topics
+            TopicProduceResponse(topic.name, topic.topic_id, [_response(part) for part in topic.parts])
+            for topic in work.topics
         ]
         exchange.answer(ProduceResponse(responses, throttle_ms), throttle_ms)
         return
-    taken = [(name, topic_id, [part.taken() for part in parts]) for name, topic_id, parts in request.topics]
-    exchange.answer_with(encode_taken(exchange.version, exchange.correlation_id, taken, throttle_ms), now_us)
+    frame = encode_taken(exchange.version, exchange.correlation_id, work.topics, throttle_ms)
+    exchange.answer_with(frame, now_us)
     if throttle_ms:
         services.reactor.mute(exchange.connection, throttle_ms)
 
 
-def _throttle_ms(request: _Request, services: Services) -> int:
+def _are_taken(work: ProduceWork) -> bool:
+    """Whether no part was refused; then each knows where its partition begins now."""
+    for topic in work.topics:
+        for part in topic.parts:
+            if part.error is not None:
+                return False
+            assert part.partition is not None
+            part.log_start_offset = part.partition.log.log_start_offset
+    return True
+
+
+def _response(part: ProducePart) -> PartitionProduceResponse:
+    start = part.partition.log_start_offset if part.partition is not None else -1
+    if part.error is not None:
+        return PartitionProduceResponse(part.index, part.error.code, -1, -1, start, (), part.error.text)
+    return PartitionProduceResponse(part.index, ErrorCode.NONE, part.base_offset, part.time_ms, start)
+
+
+def _throttle_ms(exchange: Exchange[ProduceWork], services: Services) -> int:
     if type(services.quotas) is Unlimited:
         return 0
-    exchange = request.exchange
     return services.quotas.produced(
-        exchange.connection.principal, exchange.client_id, request.size, services.clock.monotonic_ms()
+        exchange.connection.principal,
+        exchange.client_id,
+        exchange.request.size,
+        services.clock.monotonic_ms(),
     )
-
-
-_APPENDED = ProduceRequest()  # stands in for a request whose frame must not be kept
 
 
 # -- versions 0 to 2 -----------------------------------------------------------------------------------------
