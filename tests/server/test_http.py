@@ -75,7 +75,7 @@ def test_metrics_count_what_clients_did(broker: InProcessBroker) -> None:
     assert values['kafka_network_requestmetrics_requests_total{request="Produce"}'] == 2
     assert values["kafka_server_replicamanager_partitioncount"] == 1
     assert values["kafka_brokers"] == 1
-    assert values[f'kafka_broker_info{{id="0",address="{broker.bootstrap}"}}'] == 1
+    assert any(each.startswith("kafka_broker_info{") and broker.bootstrap in each for each in values)
     assert values[f'kafka_server_brokertopicmetrics_messagesin_total{{topic="{topic}"}}'] == 2
     assert values[f'kafka_server_brokertopicmetrics_bytesin_total{{topic="{topic}"}}'] > 120
     assert values[f'kafka_server_brokertopicmetrics_bytesout_total{{topic="{topic}"}}'] == 0
