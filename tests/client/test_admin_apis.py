@@ -117,7 +117,7 @@ def test_every_call_is_on_both_shells() -> None:
     calls = {
         name for name, _ in inspect.getmembers(AdminCalls, inspect.iscoroutinefunction) if name[0] != "_"
     }
-    assert calls == {name for name in vars(Admin) if name[0] != "_"} - {"close", "cluster_type"}
+    assert calls == {name for name in vars(Admin) if name[0] != "_"} - {"close"}
 
 
 def test_pages_settings_epochs_and_members(wired: WiredBroker) -> None:

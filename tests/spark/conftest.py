@@ -33,14 +33,17 @@ NewTopic = Callable[..., str]
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tmp_path_factory.mktemp("warehouse"))
+
+
+@pytest.fixture
+def spark(warehouse: str) -> Any:
+    """The one that is there, or a new one where a test of commands, in the same process, has ended it."""
     from ottla.spark.session import local_session
 
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    session = local_session("local[2]", spark__sql__warehouse__dir=warehouse, **SPARK_SETTINGS)
-    yield session
-    session.stop()
+    return local_session("local[2]", spark__sql__warehouse__dir=warehouse, **SPARK_SETTINGS)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ _PAUSE_MS = 1_000  # no wait for so long: somebody was asked something, and a ne
 def show_waiting() -> None:
     """Every admin client of this process from now on, if a person looks."""
     if sys.stderr.isatty():
-        Admin.cluster_type = WaitingCluster
+        Admin._cluster_type = WaitingCluster
 
 
 class WaitingCluster(Cluster):

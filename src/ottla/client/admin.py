@@ -17,12 +17,12 @@ from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
 
 
 class Admin:
-    cluster_type: ClassVar[type[Cluster]] = Cluster
+    _cluster_type: ClassVar[type[Cluster]] = Cluster
 
     def __init__(self, bootstrap: str | Sequence[str] = "", **settings: object) -> None:
         bootstrap = bootstrap_of(bootstrap, settings)
         loaded = load(settings, COMMON_SETTINGS)
-        self._cluster = self.cluster_type(bootstrap, loaded)
+        self._cluster = self._cluster_type(bootstrap, loaded)
         self._calls = AdminCalls(self._cluster, loaded.integer("default.api.timeout.ms"))
 
     def close(self) -> None:
