@@ -12,6 +12,7 @@ from benchmarks.questions import offset_commit
 from benchmarks.raw_load import Figures, Shape
 
 from ottla.protocol import apis
+from ottla.protocol.messages.describe_groups import DescribeGroupsRequest
 from ottla.protocol.messages.find_coordinator import FindCoordinatorRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -33,12 +34,15 @@ def _commits(shape: Shape, target: float | None = None, *, quick: bool = False) 
 
 
 def _group(bench: Bench) -> str:
-    """The name of one whose coordinator is there."""
+    """The name of one whose coordinator is there and has read its log."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
     peer = bench.peer()
     deadline = time.monotonic() + _COORDINATOR_SECONDS_MAX
-    question = FindCoordinatorRequest(coordinator_keys=[name])
-    while peer.call(apis.FIND_COORDINATOR, 4, question).coordinators[0].error_code != 0:
+    place, state = FindCoordinatorRequest(coordinator_keys=[name]), DescribeGroupsRequest([name])
+    while (
+        peer.call(apis.FIND_COORDINATOR, 4, place).coordinators[0].error_code
+        or peer.call(apis.DESCRIBE_GROUPS, 5, state).groups[0].error_code
+    ):
         assert time.monotonic() < deadline, "the group has no coordinator"
         time.sleep(0.1)
     peer.socket.close()
