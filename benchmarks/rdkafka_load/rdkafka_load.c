@@ -7,6 +7,7 @@
  * `produce` gives each partition RUN records in turn and ends after COUNT records or SECONDS, whichever is
  * first; the clock runs from after a first record was delivered until the last one was. `consume` reads
  * partition 0 from its beginning; the clock runs from its first records on. `transactions` puts RECORDS into each.
+ * `client_busy` is the processor time of that span, in cores.
  * Values are different pieces of the same text, which compresses about as well as words do.
  *
  * librdkafka's headers need not be installed: what is used of its stable interface is declared here, and the
@@ -72,11 +73,16 @@ static void expect(const char *what, rd_kafka_error_t *error) {
     if (error) fail(what, rd_kafka_error_string(error));
 }
 
-static double now_seconds(void) {
+static double seconds_of(clockid_t clock) {
     struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
+    clock_gettime(clock, &at);
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
+
+static double now_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
+
+/* Of processor time, in all threads. */
+static double used_seconds(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
 
 /* Words from a vocabulary of 2,000, the same ones in every run. */
 static void write_text(void) {
@@ -123,9 +129,9 @@ static void flush(rd_kafka_t *client) {
     if (error) fail("flush", rd_kafka_err2str(error));
 }
 
-static void print(const char *unit, uint64_t count, double seconds) {
-    printf("{\"%s\": %llu, \"seconds\": %.4f, \"per_second\": %.1f}\n", unit, (unsigned long long)count, seconds,
-           (double)count / seconds);
+static void print(const char *unit, uint64_t count, double seconds, double used) {
+    printf("{\"%s\": %llu, \"seconds\": %.4f, \"per_second\": %.1f, \"client_busy\": %.3f}\n", unit,
+           (unsigned long long)count, seconds, (double)count / seconds, used / seconds);
 }
 
 static void produce(int count, char **arguments) {
@@ -138,7 +144,7 @@ static void produce(int count, char **arguments) {
     send_record(client, topic, 0, partitions, size);
     flush(client);
     delivered = 0;
-    double began = now_seconds();
+    double began = now_seconds(), used = used_seconds();
     while (sent < wanted) {
         send_record(client, topic, sent++, partitions, size);
         if (sent % RUN) continue;
@@ -146,7 +152,7 @@ static void produce(int count, char **arguments) {
         if (now_seconds() - began > seconds) break;
     }
     flush(client);
-    print("records", delivered, now_seconds() - began);
+    print("records", delivered, now_seconds() - began, used_seconds() - used);
 }
 
 static void consume(int count, char **arguments) {
@@ -155,7 +161,7 @@ static void consume(int count, char **arguments) {
     rd_kafka_t *client = open_client(CONSUMER, count - 2, arguments + 2);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, arguments[0], NULL);
     if (rd_kafka_consume_start(topic, 0, FROM_BEGINNING)) fail("consume", "cannot begin");
-    double began = 0, last = now_seconds();
+    double began = 0, last = now_seconds(), used = 0;
     while (all < wanted) {
         ssize_t found = rd_kafka_consume_batch(topic, 0, 100, messages, BATCH);
         if (found < 0) fail("consume", rd_kafka_err2str(rd_kafka_last_error()));
@@ -168,17 +174,17 @@ static void consume(int count, char **arguments) {
         }
         double now = now_seconds();
         if (found > 0) last = now;
-        if (began == 0 && all) began = now;
+        if (began == 0 && all) began = now, used = used_seconds();
         if (now - last > TIMEOUT_MS / 1000.0) fail("consume", "no records come");
     }
-    print("records", measured, last - began);
+    print("records", measured, last - began, used_seconds() - used);
     rd_kafka_consume_stop(topic, 0);
 }
 
 static void transactions(int count, char **arguments) {
     uint64_t records = (uint64_t)atoll(arguments[1]), sent = 0, committed = 0;
     size_t size = (size_t)atol(arguments[2]);
-    double seconds = atof(arguments[3]), began = 0;
+    double seconds = atof(arguments[3]), began = 0, used = 0;
     rd_kafka_t *client = open_client(PRODUCER, count - 4, arguments + 4);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, arguments[0], NULL);
     expect("init_transactions", rd_kafka_init_transactions(client, TIMEOUT_MS));
@@ -187,13 +193,13 @@ static void transactions(int count, char **arguments) {
         for (uint64_t at = 0; at < records; at++) send_record(client, topic, sent++, 1, size);
         expect("commit_transaction", rd_kafka_commit_transaction(client, TIMEOUT_MS));
         if (began == 0) { /* the first one finds its coordinator and does not count */
-            began = now_seconds();
+            began = now_seconds(), used = used_seconds();
             continue;
         }
         committed++;
         if (now_seconds() - began > seconds) break;
     }
-    print("transactions", committed, now_seconds() - began);
+    print("transactions", committed, now_seconds() - began, used_seconds() - used);
 }
 
 int main(int count, char **arguments) {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from benchmarks.against_kafka.bench import CLIENT_BUSY, Bench
+from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
 from benchmarks.questions import MIB
-from benchmarks.raw_load import Busy, Figures
+from benchmarks.raw_load import Figures
 from benchmarks.rdkafka_load import Properties
 
 _WRITER: Properties = {"acks": "all", "linger.ms": 5, "compression.type": "none"}
@@ -26,12 +26,10 @@ def _produce(
 ) -> Trial:
     def run(bench: Bench) -> Figures:
         with bench.topic() as topic:
-            busy = Busy()
             properties = {**_WRITER, **changed}
-            result = bench.clients.rdkafka.produce(
+            return bench.clients.rdkafka.produce(
                 bench.address, topic, value_bytes, properties, seconds=bench.scale.seconds
             )
-            return {**result, CLIENT_BUSY: busy.share()}
 
     parts = [f"{_SHORT[name]} {value}" for name, value in changed.items()]
     name = ", ".join([f"librdkafka produce {value_bytes:,} B", *parts])
@@ -48,9 +46,7 @@ def _consume(
             rdkafka.produce(bench.address, topic, value_bytes, _WRITER, count=count)
             if cold:
                 _drop_pages(bench.broker.folder, topic)
-            busy = Busy()
-            result = rdkafka.consume(bench.address, topic, count, _READER)
-            return {**result, CLIENT_BUSY: busy.share()}
+            return rdkafka.consume(bench.address, topic, count, _READER)
 
     name = f"librdkafka consume {value_bytes:,} B" + (", from disk" if cold else "")
     return Trial((Row(name, "/s", "per_second", target=target),), run, quick, writes=False)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import uuid
 
-from benchmarks.against_kafka.bench import CLIENT_BUSY, Bench
+from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
-from benchmarks.raw_load import Busy, Figures
+from benchmarks.raw_load import Figures
 
 
 def _trial(records: int) -> Trial:
     def run(bench: Bench) -> Figures:
         with bench.topic() as topic:
-            busy = Busy()
             properties = {"transactional.id": uuid.uuid4().hex}
-            result = bench.clients.rdkafka.transactions(
+            return bench.clients.rdkafka.transactions(
                 bench.address, topic, records, 100, bench.scale.seconds, properties
             )
-            return {**result, CLIENT_BUSY: busy.share()}
 
     return Trial((Row(f"transactions of {records} x 100 B", "/s", "per_second"),), run)
 
