@@ -26,6 +26,7 @@ _ROOMS = (
     "coordination",
     "protocol/zookeeper",
     "server/zookeeper",
+    "client",
 )  # that may have some
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.client import plugins
 from ottla.client.accumulator import (
@@ -42,14 +42,26 @@ _ROOMS_KEPT = (
 )
 
 
-class Outgoing(NamedTuple):
-    key: Any
-    key_bytes: bytes | None
-    value: Any
-    value_bytes: bytes | None
-    headers: Headers
-    timestamp_ms: int
-    size: int  # what it takes of the buffer
+class Outgoing:
+    __slots__ = ("headers", "key", "key_bytes", "size", "timestamp_ms", "value", "value_bytes")
+
+    def __init__(
+        self,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        headers: Headers,
+        timestamp_ms: int,
+        size: int,
+    ) -> None:
+        self.key = key
+        self.key_bytes = key_bytes
+        self.value = value
+        self.value_bytes = value_bytes
+        self.headers = headers
+        self.timestamp_ms = timestamp_ms
+        self.size = size  # what it takes of the buffer
 
 
 class Intake:
@@ -87,6 +99,7 @@ class Intake:
         else:
             self._partitioner = found
             plugins.configure(found, configs)
+        self._is_sticky = self._choice.is_sticky
 
     def close(self) -> None:
         for each in (self._key, self._value, self.interceptors):
@@ -214,6 +227,8 @@ class Intake:
             if batch is not None and not batch.is_open:
                 self._choice.batch_ended(topic)
                 del self._keyless[topic]
+            elif batch is not None and self._is_sticky:
+                return batch.lane.target.partition
         return self._choice.choose(key, known, now_ms)
 
     def _too_large(self, size: int) -> MessageTooLarge:
