@@ -120,6 +120,7 @@ class Coordinator:
         self._world = world
         self._partitions = partitions
         self._records: list[StateRecord] = []
+        self._later: list[StateRecord] = []  # applied, and in the log with the next one
         self._next_producer_id = 1_000
         self._life = 0  # what began in an earlier one is forgotten
         self.machine = TransactionMachine()
@@ -127,6 +128,7 @@ class Coordinator:
     def restart(self) -> None:
         """Everything that is not in the log is lost; what was decided is carried out."""
         self._life += 1
+        self._later.clear()
         self.machine = TransactionMachine()
         for record in self._records:
             self.machine.apply(record)
@@ -174,12 +176,17 @@ class Coordinator:
         return decided
 
     def _write(self, name: str, decided: Transaction) -> None:
-        record = transaction_record(name, decided)
-        self._records.append(record)
-        self.machine.apply(record)
-        self.machine.remember_last_epoch(name, decided)
+        self._write_later(name, decided)
+        self._records += self._later
+        self._later.clear()
         if decided.state.is_ending:
             self._mark(name, decided, sorted(decided.partitions))
+
+    def _write_later(self, name: str, decided: Transaction) -> None:
+        record = transaction_record(name, decided)
+        self._later.append(record)
+        self.machine.apply(record)
+        self.machine.remember_last_epoch(name, decided)
 
     def _mark(self, name: str, ending: Transaction, places: list[TopicPartition]) -> None:
         """One partition after the other, some time later each; the last one completes the transaction."""
@@ -189,7 +196,7 @@ class Coordinator:
             if life != self._life:
                 return
             if not places:
-                self._write(name, self.machine.complete(name, self._world.now_ms))
+                self._write_later(name, self.machine.complete(name, self._world.now_ms))
                 return
             place = places.pop(0)
             self._partitions[place].end((ending.producer_id, ending.producer_epoch), ending.is_commit)

@@ -13,6 +13,7 @@ from ottla.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from transaction_calls import Producer
 from wire import WireClient
 
 
@@ -69,6 +70,22 @@ def test_within_a_batch(client: WireClient) -> None:
     assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
     (data,) = fetch(client, topic, at(1))
     assert data.error_code == ErrorCode.NONE
+
+
+def test_the_records_of_an_open_transaction_can_go_and_it_ends_as_any_other(client: WireClient) -> None:
+    topic = create_topic(client)
+    append(client, topic, b"before")
+    producer = Producer(client)
+    producer.send(topic, b"open")
+    assert trim(client, topic, -1).low_watermark == 2
+    assert stable_offsets(client, topic) == (2, 2, 2)
+    assert producer.end().error_code == ErrorCode.NONE
+    assert stable_offsets(client, topic) == (2, 3, 3)
+
+
+def stable_offsets(client: WireClient, topic: str) -> tuple[int, int, int]:
+    (data,) = fetch(client, topic, at(2))
+    return data.log_start_offset, data.last_stable_offset, data.high_watermark
 
 
 @pytest.mark.parametrize("offset", [6, 2**62, -2])

@@ -18,6 +18,7 @@ from calls import (
 )
 from compat.waiting import eventually
 from in_process import InProcessBroker, running_broker
+from node.sick_disk import SickFiles
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TRANSACTIONS_TOPIC
 from ottla.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -277,6 +278,38 @@ def test_the_end_of_a_transaction_without_partitions_is_answered_at_once(
         producer = Producer(client)
         assert producer.end(is_commit=False).error_code == ErrorCode.NONE
         assert producer.epoch == 1
+
+
+def test_ids_that_nobody_uses_are_forgotten(tmp_path: Path) -> None:
+    settings = {
+        "transactional.id.expiration.ms": "1",
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "20",
+    }
+    with running_broker(tmp_path, settings) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        producer = Producer(client)
+        forgotten = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        assert eventually(lambda: producer.described().error_code == forgotten, 30)
+        assert producer.send(topic, b"v").error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_an_end_that_the_disk_takes_too_late_for_its_answer_is_carried_out(tmp_path: Path) -> None:
+    disk = SickFiles()
+    with running_broker(tmp_path, files=disk) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        producer = Producer(client)
+        assert producer.send(topic, b"v").error_code == ErrorCode.NONE
+        running.on_owner(lambda: wait_for_writes(running, 50))
+        disk.held.clear()
+        assert producer.end().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        running.on_owner(lambda: wait_for_writes(running, 60_000))
+        disk.held.set()
+        assert eventually(lambda: producer.described().transaction_state == "CompleteCommit", 60)
+        assert committed(client, topic)[0] == [b"v"]
+
+
+def wait_for_writes(running: InProcessBroker, timeout_ms: int) -> None:
+    running.broker._services.transactions.topic.commit_timeout_ms = timeout_ms
 
 
 # -- restarts ------------------------------------------------------------------------------------------------

@@ -352,6 +352,7 @@ class Broker:
         reactor.stop_listening()
         reactor.stop_reading()
         self._services.groups.stop()
+        self._services.transactions.stop()
         deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS_MAX
         reactor.turn(0)
         while self._rounds.is_busy and self._failure is None:  # however long it takes: it was promised

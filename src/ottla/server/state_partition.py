@@ -54,6 +54,7 @@ class StatePartition(Generic[M]):
         self.is_given_up = False  # deleted, led by another broker, or to be loaded anew
         self._topic = topic
         self._writes: list[_Write] = []  # of this turn
+        self._later: list[_Write] = []  # applied, to be appended with the next ones
 
     @property
     def index(self) -> int:
@@ -90,9 +91,28 @@ class StatePartition(Generic[M]):
             self.machine.apply(record, producer_id)
         self._queue(_Write(records, size, producer, done))
 
+    def write_later(self, record: StateRecord) -> None:
+        """Applies the record now; it is appended with whatever is written next, or when that is `urged`.
+
+        For what costs nobody but who loads the log without it, and finds it out again.
+        """
+        key, value = record
+        self.machine.apply(record, NO_PRODUCER_ID)
+        self._later.append(_Write((record,), len(key) + len(value or b"") + _RECORD_BYTES_MAX, None, _ignore))
+
+    @property
+    def has_later(self) -> bool:
+        """Something waits to be appended with the next write."""
+        return bool(self._later)
+
+    def urge(self) -> None:
+        """What was to be written later is written in this turn."""
+        if self._later:
+            self._queue(_Write((), 0, None, _ignore))
+
     def when_durable(self, done: Done) -> None:
         """`done` when all that was written before is durable: at once, if it is already."""
-        if self._writes or self.partition.high_watermark < self.partition.log_end_offset:
+        if self._writes or self._later or self.partition.high_watermark < self.partition.log_end_offset:
             self._queue(_Write((), 0, None, done))
         else:
             done(None)
@@ -111,7 +131,8 @@ class StatePartition(Generic[M]):
 
     def flush(self) -> None:
         """Once in a turn."""
-        writes, self._writes = self._writes, []
+        writes = self._later + self._writes
+        self._later, self._writes = [], []
         if self.is_lost:
             _tell(writes, Refused(ErrorCode.NOT_COORDINATOR))
             return
@@ -192,3 +213,7 @@ def _tell(writes: Sequence[_Write], refusal: Refused | None) -> None:
             write.done(refusal)
         except Exception:
             log.exception("what follows a write failed")
+
+
+def _ignore(refusal: Refused | None) -> None:
+    """Nobody waits."""

@@ -1,7 +1,8 @@
 """The transaction coordinator of this broker: carries decisions to their log, ends transactions, keeps time.
 
-A transaction ends in three rounds of the disk, however many partitions it has: the decision, the markers, and
-the note that all is done. The producer hears of it after the second, so that its next transaction can begin.
+A transaction ends in two rounds of the disk, however many partitions it has: the decision, and the markers.
+Then the producer hears of it, so that its next transaction can begin, with which the note goes that all is
+done: a coordinator that loads its log without that note writes the markers again, which does no harm.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _HOLD_MS_MAX = 100
 """How long an answer waits for markers. Sooner the producer could not begin anew; if they take longer, a
 partition is in trouble, and the decision itself is safe.
 """
+_NOTE_MS_MAX = 50  # how long the note that a transaction is done waits for another write to go with
 _RETRY_MS = 500  # markers that a partition did not take
 _WRITE_TIMEOUT_MS = 5_000  # Kafka's request timeout of its own log
 _OVER = (  # markers that no later try can write, or need not
@@ -73,6 +75,11 @@ class TransactionService:
         self._services.metrics.gauge(
             "transactions", lambda: sum(len(each.machine.transactions) for each in self.loaded_partitions())
         )
+
+    def stop(self) -> None:
+        """The broker stops: its log is to say what has become of every transaction."""
+        for partition in self.loaded_partitions():
+            partition.urge()
 
     @property
     def verifies(self) -> bool:
@@ -207,8 +214,8 @@ class TransactionService:
     ) -> None:
         def written(refusal: Refused | None) -> None:
             done(refusal)  # first, so that it waits already if there is no marker to wait for
-            if refusal is None and decided.state.is_ending:
-                self._mark(partition, transactional_id, decided.partitions)
+            if decided.state.is_ending:
+                self._carry_out(partition, transactional_id, decided.partitions, refusal)
 
         partition.write([transaction_record(transactional_id, decided)], written)
         partition.machine.remember_last_epoch(transactional_id, decided)
@@ -216,6 +223,19 @@ class TransactionService:
             self._set_timer(partition, transactional_id, decided.deadline_ms)
 
     # -- ending --------------------------------------------------------------------------------------------
+
+    def _carry_out(
+        self,
+        partition: Transactions,
+        transactional_id: str,
+        places: Collection[TopicPartition],
+        refusal: Refused | None,
+    ) -> None:
+        """Decided is decided, also when the disk took so long that whoever asked was told to ask again."""
+        if refusal is None:
+            self._mark(partition, transactional_id, places)
+        elif not partition.is_lost:
+            partition.when_durable(lambda late: self._carry_out(partition, transactional_id, places, late))
 
     def _mark(
         self, partition: Transactions, transactional_id: str, places: Collection[TopicPartition]
@@ -253,7 +273,11 @@ class TransactionService:
         if partition.is_lost:
             return  # whoever loads it writes the markers again, which does no harm
         decided = partition.machine.complete(transactional_id, self._now_ms)
-        self._write(partition, transactional_id, decided, _ignore)
+        if not partition.has_later:
+            deadline_ms = self._services.clock.monotonic_ms() + _NOTE_MS_MAX
+            self._services.reactor.timers.set(deadline_ms, partition.urge)
+        partition.write_later(transaction_record(transactional_id, decided))
+        partition.machine.remember_last_epoch(transactional_id, decided)
         for held in self._waiting.pop(transactional_id, ()):
             held.release()
 
