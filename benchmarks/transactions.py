@@ -5,7 +5,8 @@
 The client is librdkafka, one producer at a time. A transaction's records are written and acknowledged first;
 then the commit alone is timed. With `--kafka` an Apache Kafka is measured in the same run, turn by turn on
 the same core, with a line of ratios for each pair. Ours has every commit on the disk before it answers;
-Apache Kafka leaves that to the operating system unless it is given log.flush.interval.messages=1.
+Apache Kafka leaves that to the operating system unless it is given log.flush.interval.messages=1. If it is
+not, there is a second Ottla that leaves it to the operating system too, so that like is beside like.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import os
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -28,6 +30,9 @@ RECORDS = (1, 100, 10_000)
 PARTITIONS = (1, 10)
 VALUE = b"v" * 100
 TIMEOUT_S = 60
+
+SYNCING = "log.flush.interval.messages"
+KAFKAS_SYNCING = str(2**63 - 1)  # its default: never by itself
 
 
 class Figures(NamedTuple):
@@ -45,36 +50,53 @@ def main() -> None:
     options = parser.parse_args()
     os.sched_setaffinity(0, {CLIENT_CORE})
     with ExitStack() as stack:
-        with on_core(SERVER_CORE):
-            addresses = [stack.enter_context(BrokerProcess()).bootstrap]
-        if options.kafka is not None:
-            addresses.append(stack.enter_context(apache_kafka(options.kafka)).address)
-        for address in addresses:
+        addresses = start_brokers(stack, options.kafka)
+        for address in addresses.values():
             create_topics(address)
             measure(address, records=100, partitions=10, seconds=options.seconds)  # warm-up
-        print(f"{'transactions of':<30}{'records/s':>12}{'p50':>12}{'commit p50':>12}{'p99':>12}")
+        print(f"{'transactions of':<38}{'records/s':>12}{'p50':>12}{'commit p50':>12}{'p99':>12}")
         for partitions in PARTITIONS:
             for records in RECORDS:
                 compare(addresses, records, partitions, options)
 
 
-def compare(addresses: list[str], records: int, partitions: int, options: argparse.Namespace) -> None:
-    runs: dict[str, list[Figures]] = {address: [] for address in addresses}
+def start_brokers(stack: ExitStack, kafka: Sequence[str] | None) -> dict[str, str]:
+    """Addresses by name."""
+    addresses = {}
+    with on_core(SERVER_CORE):
+        addresses["ottla"] = stack.enter_context(BrokerProcess()).bootstrap
+        if kafka is None:
+            return addresses
+        syncing = dict(each.split("=", 1) for each in kafka).get(SYNCING, KAFKAS_SYNCING)
+        if syncing != "1":
+            alike = stack.enter_context(BrokerProcess(settings={SYNCING: syncing}))
+            addresses["ottla like kafka"] = alike.bootstrap
+    addresses["kafka"] = stack.enter_context(apache_kafka(kafka)).address
+    return addresses
+
+
+def compare(addresses: Mapping[str, str], records: int, partitions: int, options: argparse.Namespace) -> None:
+    runs: dict[str, list[Figures]] = {name: [] for name in addresses}
     for _ in range(options.runs):
-        for address in addresses:
-            runs[address].append(measure(address, records, partitions, options.seconds))
-    medians = [Figures(*map(statistics.median, zip(*runs[address], strict=True))) for address in addresses]
-    for name, median in zip(("ottla", "kafka"), medians, strict=False):
+        for name, address in addresses.items():
+            runs[name].append(measure(address, records, partitions, options.seconds))
+    medians = {
+        name: Figures(*map(statistics.median, zip(*figures, strict=True))) for name, figures in runs.items()
+    }
+    for name, median in medians.items():
         show(f"{records:,} over {partitions}  {name}", median, "ms")
-    if len(addresses) > 1:
-        show("  ours / theirs", Figures(*(ours / theirs for ours, theirs in zip(*medians, strict=True))), "")
+    theirs = medians.pop("kafka", None)
+    if theirs is not None:
+        for name, ours in medians.items():
+            ratios = (our / their for our, their in zip(ours, theirs, strict=True))
+            show(f"  {name} / kafka", Figures(*ratios), "")
 
 
 def show(what: str, figures: Figures, unit: str) -> None:
     throughput, *times_ms = figures
     digits = 0 if unit else 2
     columns = "".join(f"{time_ms:>9.2f} {unit:<2}" for time_ms in times_ms)
-    print(f"{what:<30}{throughput:>12,.{digits}f}{columns}")
+    print(f"{what:<38}{throughput:>12,.{digits}f}{columns}")
 
 
 def topic_name(partitions: int) -> str:
