@@ -229,6 +229,9 @@ def test_an_assignment_needs_a_name_and_a_value(assignment: str) -> None:
 def test_node_id_and_broker_id_are_one() -> None:
     assert settings(node_id="7").node_id == 7
     assert settings(broker_id="8").node_id == 8
+    for given in ({"node_id": "7"}, {"broker_id": "7"}):
+        config = settings(**given).config
+        assert (config.integer("node.id"), config.integer("broker.id")) == (7, 7)
     assert settings(node_id="9", broker_id="9").node_id == 9
     assert refusal(node_id="1", broker_id="2") == (
         "node.id=1 and broker.id=2: they name the same thing; set one"

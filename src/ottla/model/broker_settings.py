@@ -39,7 +39,7 @@ _IDENTITY = (
         at_least(0),
         "high",
     ),
-    Setting("broker.id", INT, None, "The older name of node.id.", at_least(0), "high"),
+    Setting("broker.id", INT, 1, "The older name of node.id.", at_least(0), "high"),
     Setting(
         "broker.rack",
         STRING,

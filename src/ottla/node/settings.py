@@ -60,6 +60,7 @@ class BrokerSettings:
     @classmethod
     def from_texts(cls, texts: Mapping[str, str], warnings: Iterable[str] = ()) -> BrokerSettings:
         """From texts by setting name. Raises InvalidSetting."""
+        texts = {**texts, **_ids(texts)}
         config = BrokerConfig(texts)
         log_dirs = _log_dirs(config)
         coordination_dir = _coordination_dir(config, log_dirs)
@@ -67,7 +68,7 @@ class BrokerSettings:
         inter_broker = _inter_broker_listener(config, texts, advertised)
         return cls(
             config=config,
-            node_id=_node_id(config, texts),
+            node_id=_node_id(config),
             rack=config.text_or_none("broker.rack"),
             log_dirs=log_dirs,
             coordination_dir=coordination_dir,
@@ -157,15 +158,19 @@ def _leave_out_raft_listeners(texts: dict[str, str], raft_listeners: str) -> Ite
             yield f"{setting}: {', '.join(sorted(names))} is left out, because there is no Raft quorum"
 
 
-def _node_id(config: BrokerConfig, texts: Mapping[str, str]) -> int:
-    node_id, broker_id = config.integer("node.id"), config.integer_or_none("broker.id")
-    if broker_id is None:
-        return node_id
-    if "node.id" in texts and node_id != broker_id:
+def _ids(texts: Mapping[str, str]) -> dict[str, str]:
+    """Either name of the broker's number is told under both."""
+    told = texts.get("node.id", texts.get("broker.id"))
+    return {} if told is None else {name: texts.get(name, told) for name in ("node.id", "broker.id")}
+
+
+def _node_id(config: BrokerConfig) -> int:
+    node_id, broker_id = config.integer("node.id"), config.integer("broker.id")
+    if node_id != broker_id:
         raise InvalidSetting(
             f"node.id={node_id} and broker.id={broker_id}: they name the same thing; set one"
         )
-    return broker_id
+    return node_id
 
 
 def _log_dirs(config: BrokerConfig) -> tuple[Path, ...]:
