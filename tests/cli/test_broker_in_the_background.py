@@ -15,6 +15,7 @@ import pytest
 
 from calls import create_topic
 from cli.program import DEADLINE_SECONDS, Program
+from node.test_settings import RAFT_FILE, STOCK_FILE
 from wire import WireClient
 
 PORTS = (
@@ -124,6 +125,23 @@ def test_settings_without_effect_are_told_at_once(ottla: Program) -> None:
     up = ottla.ok("up", "-d", *PORTS, "--set", "process.roles=broker")
     ottla.ok("down")
     assert up.err.startswith("note: --set: process.roles has no effect")
+
+
+@pytest.mark.parametrize("content", [STOCK_FILE, RAFT_FILE])
+def test_a_file_of_apache_kafka_starts_a_broker_with_a_note_for_each_key_without_effect(
+    ottla: Program, content: str
+) -> None:
+    file = ottla.home / "server.properties"
+    file.write_text(content)
+    here = (*PORTS, "--set", "advertised.listeners=", "--set", f"log.dirs={ottla.home}/logs")
+    up = ottla.ok("up", "-d", "--config", str(file), *here, "-o", "json")
+    notes = [line for line in up.err.splitlines() if "num.io.threads" in line]
+    assert notes == ["note: num.io.threads=8 has no effect: " + notes[0].partition("effect: ")[2]]
+    assert len(set(up.err.splitlines())) == len(up.err.splitlines())
+    address = up.json["listeners"]["PLAINTEXT"]
+    ottla.ok("produce", "first", "-b", address, stdin="hello\n")
+    assert ottla.ok("consume", "first", "-b", address).out == "hello\n"
+    ottla.ok("down", "--config", str(file), "--set", f"log.dirs={ottla.home}/logs")
 
 
 def test_a_settings_file_names_the_broker_to_all_four_commands(ottla: Program) -> None:

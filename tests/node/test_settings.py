@@ -84,6 +84,7 @@ def test_kafkas_own_file_is_understood(tmp_path: Path) -> None:
     assert topic_config({}, loaded.config).retention_ms == 168 * 3_600_000
 
 
+# Every setting of the file that Kafka 4 ships.
 RAFT_FILE = """
 process.roles=broker,controller
 node.id=1
@@ -92,9 +93,24 @@ listeners=PLAINTEXT://:9092,CONTROLLER://:9093
 inter.broker.listener.name=PLAINTEXT
 advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
 controller.listener.names=CONTROLLER
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,\
+SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
 log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
 """
 
 
@@ -104,14 +120,21 @@ def test_a_raft_file_starts_with_one_warning_for_each_key_without_effect(tmp_pat
     loaded = load_settings(file)
     assert [str(listener) for listener in loaded.listeners] == ["PLAINTEXT://:9092"]
     assert [str(listener) for listener in loaded.advertised_listeners] == ["PLAINTEXT://localhost:9092"]
-    named = [re.search(r"(\S+?):? (has no effect|is left out)", warning) for warning in loaded.warnings]
+    named = [
+        re.search(r"(\S+?)(=\d+)?:? (has no effect: \w|is left out, because)", warning)
+        for warning in loaded.warnings
+    ]
     assert [found and found[1] for found in named] == [
         "process.roles",
         "controller.quorum.bootstrap.servers",
         "controller.listener.names",
+        "share.coordinator.state.topic.replication.factor",
         "share.coordinator.state.topic.min.isr",
         "CONTROLLER",
         "CONTROLLER",
+        "num.network.threads",
+        "num.io.threads",
+        "num.recovery.threads.per.data.dir",
     ]
 
 

@@ -93,7 +93,7 @@ class BrokerConfig(TypedValues):
             for name, text in texts.items():
                 setting = setting_named(name, BROKER_SETTINGS)
                 values[name] = parse(setting, text)
-                if setting.inert and values[name] != setting.default:
+                if setting.inert:
                     self.warnings.append(f"{name}={text} has no effect: {setting.inert}")
         super().__init__(values)
         _check_broker(self)
