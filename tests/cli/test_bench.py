@@ -49,7 +49,7 @@ def test_a_plot_is_a_png(client: Program, tmp_path: Path) -> None:
         ((), 2, "required: VERB"),
         (("produce", "-n", "0"), 2, "--records must be 1 or more"),
         (("produce", "--topic", "nowhere"), 4, "there is no topic 'nowhere'"),
-        (("produce", "-c", "linger=1", "-n", "1"), 2, "did you mean linger.ms?"),
+        (("produce", "-X", "linger=1", "-n", "1"), 2, "did you mean linger.ms?"),
         (("e2e", "-b", "127.0.0.1:1"), 3, "no broker at"),
     ],
 )

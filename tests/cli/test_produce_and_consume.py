@@ -235,7 +235,7 @@ def test_avro_is_decoded_by_the_schemas_of_a_registry(client: Program, topic: st
         (("t", "--file", "/nowhere"), "", 4, "/nowhere: No such file"),
         (("t", "-H", "=v"), "", 2, "is no header"),
         (("t", "--random", "many"), "", 2, "is no size"),
-        (("t", "-c", "linger.mss=1"), "x\n", 2, "did you mean linger.ms?"),
+        (("t", "-X", "linger.mss=1"), "x\n", 2, "did you mean linger.ms?"),
         (("wrong name",), "x\n", 2, "may only use ASCII"),
         (("t", "-p", "99"), "x\n", 4, "has no partition 99"),
         (("t", "-b", "127.0.0.1:1"), "x\n", 3, "no broker at"),
@@ -250,7 +250,7 @@ def test_wrong_use_of_produce_names_the_cause(
 def test_records_that_the_disk_does_not_take_are_a_failure_of_the_broker(
     client: Program, broker: BrokerProcess, topic: str
 ) -> None:
-    patience = ("-c", "delivery.timeout.ms=600", "-c", "request.timeout.ms=500")
+    patience = ("-X", "delivery.timeout.ms=600", "-X", "request.timeout.ms=500")
     with broker.fail("Produce", "KAFKA_STORAGE_ERROR", times=None):
         said = client.fails(1, "produce", topic, *patience, stdin="x\n")
     assert "1 of 1 record not delivered" in said
@@ -260,7 +260,7 @@ def test_records_that_the_disk_does_not_take_are_a_failure_of_the_broker(
 def test_a_record_that_is_too_large_names_the_settings(client: Program, topic: str) -> None:
     said = client.fails(1, "produce", topic, "--random", "2MB", "-n", "1")
     assert "max.request.size" in said
-    said = client.fails(1, "produce", topic, "--random", "2MB", "-n", "1", "-c", "max.request.size=10000000")
+    said = client.fails(1, "produce", topic, "--random", "2MB", "-n", "1", "-X", "max.request.size=10000000")
     assert "max.message.bytes" in said
 
 
@@ -275,7 +275,7 @@ def test_a_record_that_is_too_large_names_the_settings(client: Program, topic: s
         (("t", "--filter", "size=3"), 2, "is no filter"),
         (("t", "--filter", "key~("), 2, "is no regular expression"),
         (("t", "-p", "99"), 4, "has no partition 99"),
-        (("t", "-c", "fetch.max.byte=1"), 2, "did you mean fetch.max.bytes?"),
+        (("t", "-X", "fetch.max.byte=1"), 2, "did you mean fetch.max.bytes?"),
         (("t", "-b", "127.0.0.1:1"), 3, "no broker at"),
     ],
 )

@@ -46,6 +46,14 @@ class Authority:
         whole.write_text(key.read_text() + certificate.read_text())
         return whole
 
+    def locked(self, identity: Path, password: str) -> Path:
+        """The same key and certificate, the key encrypted."""
+        _, _, certificate = identity.read_text().partition("-----BEGIN CERTIFICATE")
+        whole, locked = identity.with_suffix(".locked.pem"), identity.with_suffix(".locked.key")
+        _openssl("pkey", "-in", identity, "-aes256", "-passout", f"pass:{password}", "-out", locked)
+        whole.write_text(f"{locked.read_text()}-----BEGIN CERTIFICATE{certificate}")
+        return whole
+
 
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 

@@ -3,62 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from client.certificates import Authority
+from client.tls_front import TlsFront, encrypted_broker
 from ottla.client import Admin, Consumer, Producer, aio, read
 from ottla.client.errors import ConnectionFailed, InvalidSetting, TlsFailed
-from ottla.testing import BrokerProcess
-
-
-class TlsFront:
-    """Takes encrypted connections on `port`, and passes what they say to `backend`."""
-
-    def __init__(self) -> None:
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.backend = ("", 0)
-        self.port = 0
-        self._is_ready = threading.Event()
-
-    @contextmanager
-    def running(self) -> Iterator[TlsFront]:
-        thread = threading.Thread(target=asyncio.run, args=(self._listen(),))
-        thread.start()
-        self._is_ready.wait()
-        try:
-            yield self
-        finally:
-            self._loop.call_soon_threadsafe(self._is_over.set)
-            thread.join()
-
-    async def _listen(self) -> None:
-        self._loop, self._is_over = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self.context)
-        self.port = server.sockets[0].getsockname()[1]
-        self._is_ready.set()
-        await self._is_over.wait()
-        server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        near, far = await asyncio.open_connection(*self.backend)
-        await asyncio.gather(_pump(reader, far), _pump(near, writer))
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.close()
 
 
 @pytest.fixture(scope="module")
@@ -68,18 +21,8 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def front(authority: Authority) -> Iterator[TlsFront]:
-    front = TlsFront()
-    front.context.load_cert_chain(authority.sign("broker", "DNS:localhost"))
-    with front.running():
-        settings = {
-            "listeners": "PLAINTEXT://127.0.0.1:0",
-            "advertised.listeners": f"PLAINTEXT://localhost:{front.port}",
-            "group.initial.rebalance.delay.ms": "0",
-        }
-        with BrokerProcess(settings=settings) as broker:
-            host, _, port = broker.bootstrap.rpartition(":")
-            front.backend = (host, int(port))
-            yield front
+    with encrypted_broker(authority) as front:
+        yield front
 
 
 def secured(authority: Authority, **more: object) -> dict[str, object]:
@@ -87,7 +30,7 @@ def secured(authority: Authority, **more: object) -> dict[str, object]:
 
 
 def test_everything_goes_through_an_encrypted_connection(front: TlsFront, authority: Authority) -> None:
-    address, settings = f"localhost:{front.port}", secured(authority)
+    address, settings = front.bootstrap, secured(authority)
     values = [bytes([number]) * 50_000 for number in range(100)]  # more than TLS has room for in a record
     with Admin(address, **settings) as admin, Producer(address, **settings) as producer:
         admin.create_topic("secret", partitions=2)
@@ -104,7 +47,7 @@ def test_everything_goes_through_an_encrypted_connection(front: TlsFront, author
 
 def test_asyncio_speaks_tls_too(front: TlsFront, authority: Authority) -> None:
     async def talk() -> bytes:
-        address, settings = f"localhost:{front.port}", secured(authority)
+        address, settings = front.bootstrap, secured(authority)
         async with aio.Producer(address, **settings) as producer:
             await (await producer.send("async-secret", b"hello" * 100_000))
         async with aio.Consumer(address, auto_offset_reset="earliest", group_id="a", **settings) as consumer:
@@ -127,12 +70,12 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_cure(
     front: TlsFront, authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path / "stranger")
-    error = refusal(f"localhost:{front.port}", **secured(stranger))
+    error = refusal(front.bootstrap, **secured(stranger))
     assert "is not valid" in error.text
     assert "ssl.truststore.location" in error.cure
     named = refusal(f"127.0.0.1:{front.port}", **secured(authority))
     assert "ssl.endpoint.identification.algorithm" in named.cure
-    with Producer(f"localhost:{front.port}", **secured(stranger)) as producer, pytest.raises(TlsFailed):
+    with Producer(front.bootstrap, **secured(stranger)) as producer, pytest.raises(TlsFailed):
         producer.send("secret", b"not for you")  # at once, not after max.block.ms
     any_name = secured(authority, **{"ssl.endpoint.identification.algorithm": ""})
     with Admin(f"127.0.0.1:{front.port}", **any_name) as admin:
@@ -142,31 +85,23 @@ def test_a_broker_that_cannot_be_trusted_is_refused_with_the_cure(
 def test_a_listener_of_another_kind_is_named(front: TlsFront, authority: Authority) -> None:
     plain = f"{front.backend[0]}:{front.backend[1]}"
     assert "(security.protocol)" in refusal(plain, **secured(authority)).cure
-    assert "security.protocol=SSL" in refusal(f"localhost:{front.port}").cure
+    assert "security.protocol=SSL" in refusal(front.bootstrap).cure
 
 
 def test_a_client_shows_who_it_is_when_it_is_asked(authority: Authority) -> None:
-    front = TlsFront()
-    front.context.load_cert_chain(authority.sign("strict", "DNS:localhost"))
-    front.context.load_verify_locations(authority.certificate)
-    front.context.verify_mode = ssl.CERT_REQUIRED
     mine = authority.sign("client")
-    with front.running():
-        settings = {"advertised.listeners": f"PLAINTEXT://localhost:{front.port}"}
-        with BrokerProcess(settings={"listeners": "PLAINTEXT://127.0.0.1:0", **settings}) as broker:
-            host, _, port = broker.bootstrap.rpartition(":")
-            front.backend = (host, int(port))
-            address = f"localhost:{front.port}"
-            assert "ssl.keystore.location" in refusal(address, **secured(authority)).cure
-            with Admin(address, **secured(authority, ssl_keystore_location=str(mine))) as admin:
-                admin.cluster()
-            key, _, chain = mine.read_text().partition("-----BEGIN CERTIFICATE")
-            texts = {
-                "ssl.keystore.key": key,
-                "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE" + chain,
-            }
-            with Admin(address, **secured(authority, **texts)) as admin:
-                admin.cluster()
+    with encrypted_broker(authority, asks_who=True) as front:
+        address = front.bootstrap
+        assert "ssl.keystore.location" in refusal(address, **secured(authority)).cure
+        with Admin(address, **secured(authority, ssl_keystore_location=str(mine))) as admin:
+            admin.cluster()
+        key, _, chain = mine.read_text().partition("-----BEGIN CERTIFICATE")
+        texts = {
+            "ssl.keystore.key": key,
+            "ssl.keystore.certificate.chain": "-----BEGIN CERTIFICATE" + chain,
+        }
+        with Admin(address, **secured(authority, **texts)) as admin:
+            admin.cluster()
 
 
 def test_files_that_cannot_be_used_are_named_with_their_setting(tmp_path: Path, authority: Authority) -> None:

@@ -45,7 +45,7 @@ def test_records_go_there_and_back(ottla: Program) -> None:
     ottla.ok("topic", "trim", topic, "--before", "4", "--yes")
     assert ottla.ok("topic", "tail", topic, "--no-follow").out == "two\nthree\n"
     assert "max.message.bytes" in ottla.fails(
-        1, "produce", topic, "--random", "2MB", "-n", "1", "-c", "max.request.size=9000000"
+        1, "produce", topic, "--random", "2MB", "-n", "1", "-X", "max.request.size=9000000"
     )
 
 

@@ -10,11 +10,13 @@ from typing import NamedTuple
 import confluent_kafka
 import pytest
 
+from cli.program import Program
 from client.certificates import Authority
 from compat.broker import unique_name
 from interop.apache_kafka import apache_kafka, free_port
 from ottla.client import Admin, Consumer, Producer, aio, read
 from ottla.client.errors import AuthenticationFailed, ClientError, TlsFailed
+from spark.conftest import SPARK_SETTINGS
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -171,3 +173,54 @@ def test_what_does_not_fit_the_listener_is_named(kafka: SecuredKafka) -> None:
     assert "security.protocol=SSL or SASL_SSL" in refused(**no_tls).cure
     needless = {**kafka.settings("SASL_SSL", "PLAIN"), "bootstrap.servers": f"localhost:{kafka.ports['SSL']}"}
     assert "without SASL" in refused(**needless).cure
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), WAYS)
+def test_commands_log_in_with_what_a_profile_keeps(
+    kafka: SecuredKafka, tmp_path: Path, protocol: str, mechanism: str | None
+) -> None:
+    ottla, topic = Program(tmp_path), unique_name("secured")
+    settings = kafka.settings(protocol, mechanism, password_of(mechanism))
+    given = [word for name, text in settings.items() for word in ("-X", f"{name}={text}")]
+    ottla.ok("profile", "set", "secured", *given)
+    assert password_of("PLAIN") not in ottla.ok("profile", "show").out
+    ottla.ok("topic", "create", topic)
+    ottla.ok("produce", topic, stdin="one\ntwo\n")
+    assert ottla.ok("consume", topic).out == "one\ntwo\n"
+    ottla.ok("group", "reset", topic, "--topic", topic, "--to", "1", "--yes")
+    assert ottla.ok("group", "show", topic, "-o", "json").json["partitions"][0]["lag"] == 1
+    assert ottla.ok("bench", "e2e", "-n", "5", "-o", "json").json["records"] == 5
+    if mechanism is not None:
+        refused = ottla.fails(3, "topic", "ls", "-X", "sasl.password=not-this-one")
+        assert "not-this-one" not in refused
+        assert "sasl.mechanism" in refused
+
+
+def test_spark_logs_in_with_options_of_source_and_sink(kafka: SecuredKafka, tmp_path: Path) -> None:
+    from ottla.spark.session import local_session
+
+    settings = kafka.settings("SASL_SSL", "SCRAM-SHA-512", SCRAM_PASSWORD)
+    options = {f"kafka.{name}": text for name, text in settings.items()}
+    first, second = unique_name("spark"), unique_name("spark")
+    with Admin(**settings) as admin:
+        for topic in (first, second):
+            admin.create_topic(topic, partitions=2)
+    spark = local_session("local[2]", **SPARK_SETTINGS)
+    try:
+        rows = spark.range(100).selectExpr("cast(id as string) value")
+        rows.write.format("ottla").options(**options, topic=first).mode("append").save()
+        stream = spark.readStream.format("ottla").options(**options, subscribe=first)
+        query = (
+            stream.option("startingOffsets", "earliest")
+            .load()
+            .select("value")
+            .writeStream.format("ottla")
+            .options(**options, topic=second, checkpointLocation=str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        found = spark.read.format("ottla").options(**options, subscribe=second).load()
+        assert sorted(int(row.value) for row in found.collect()) == list(range(100))
+    finally:
+        spark.stop()

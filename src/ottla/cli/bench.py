@@ -13,13 +13,14 @@ from importlib.util import find_spec
 
 from ottla.cli.bench_report import Result, print_result
 from ottla.cli.bench_runs import run_consume, run_e2e, run_produce
-from ottla.cli.clusters import bootstrap_of, connected
+from ottla.cli.clusters import access_of, connected
 from ottla.cli.failures import CommandFailed, ExitCode
-from ottla.cli.options import Verbs, add_cluster, add_output, add_verb, add_verbs, assignment
+from ottla.cli.options import Verbs, add_cluster, add_output, add_verb, add_verbs
 from ottla.cli.sizes import parse_bytes
+from ottla.client.access import Access
 
-Measure = Callable[[str, str, argparse.Namespace], Result]
-"""From bootstrap, topic and options."""
+Measure = Callable[[Access, str, argparse.Namespace], Result]
+"""From the way to the cluster, topic and options."""
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
@@ -42,10 +43,6 @@ def _add(verbs: Verbs, name: str, measure: Measure, records: int, summary: str) 
     verb.add_argument("--rate", type=float, metavar="N", help="records a second (default: no limit)")
     verb.add_argument("--acks", choices=("all", "1", "0"), default="all", help="default: all")
     verb.add_argument("-z", "--compression", choices=_CODECS, default="none")
-    verb.add_argument(
-        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
-        help="a setting of the measured client; may be repeated",
-    )  # fmt: skip
     verb.add_argument("--topic", metavar="TOPIC", help="use and keep this one instead of a new one")
     verb.add_argument("-p", "--partitions", type=int, default=1, metavar="N", help="of the new topic")
     verb.add_argument(
@@ -64,7 +61,7 @@ def _run(options: argparse.Namespace, measure: Measure) -> int:
             "--plot needs matplotlib", "`pip install 'ottla[plot]'` brings it", ExitCode.WRONG_USE
         )
     with _topic(options) as topic:
-        result = measure(bootstrap_of(options), topic, options)
+        result = measure(access_of(options), topic, options)
     if options.plot:
         from ottla.cli.bench_plot import plot
 
@@ -78,7 +75,7 @@ def _topic(options: argparse.Namespace) -> Iterator[str]:
     """The topic that was named, or a new one for as long as the run takes."""
     from uuid import uuid4
 
-    with connected(options) as admin:
+    with connected(options, beside_client=True) as admin:
         if options.topic is not None:
             yield admin.topic(options.topic).name
             return

@@ -108,14 +108,16 @@ def _groups(words: Sequence[str]) -> Iterable[str]:
 
 def _admin(words: Sequence[str]) -> Admin:
     """Of the cluster that the words so far mean."""
-    from ottla.cli.clusters import bootstrap_of
+    from ottla.cli.clusters import access_of
+    from ottla.cli.options import add_cluster
     from ottla.client import Admin
+    from ottla.client.settings import common_of
 
     asked = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    asked.add_argument("-b", "--bootstrap")
-    asked.add_argument("--profile")
+    add_cluster(asked)
     options, _ = asked.parse_known_args(words)
-    return Admin(bootstrap_of(options), default_api_timeout_ms=_PATIENCE_MS)
+    access = access_of(options)
+    return Admin(access.bootstrap, **common_of(access.settings), default_api_timeout_ms=_PATIENCE_MS)
 
 
 def _targets(words: Sequence[str]) -> Iterable[str]:
@@ -141,10 +143,16 @@ def _assignments(_: Sequence[str]) -> Iterable[str]:
     return [f"{name}=" for name in TOPIC_SETTINGS]
 
 
+def _client_assignments(_: Sequence[str]) -> Iterable[str]:
+    from ottla.client.settings import CONSUMER_SETTINGS, PRODUCER_SETTINGS
+
+    return {f"{name}=" for name in (*PRODUCER_SETTINGS, *CONSUMER_SETTINGS)}
+
+
 def _profiles(_: Sequence[str]) -> Iterable[str]:
     from ottla.cli.profiles import load_profiles
 
-    return load_profiles().bootstraps
+    return load_profiles().clusters
 
 
 _NAMES: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {
@@ -152,6 +160,7 @@ _NAMES: dict[str, Callable[[Sequence[str]], Iterable[str]]] = {
     "NAME=VALUE": _assignments,
     "PROFILE": _profiles,
     "SETTING": _settings,
+    "SETTING=VALUE": _client_assignments,
     "TARGET": _targets,
     "TOPIC": _topics,
     "TRANSACTION": _transactions,

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import partial
 
-from ottla.cli.clusters import bootstrap_of
+from ottla.cli.clusters import access_of
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import count
 from ottla.cli.progress import Waiting
@@ -57,12 +57,13 @@ def _show_records(options: argparse.Namespace, start: str, stop: str | None, cou
     show_waiting()
     form = _form(options)
     settings = {"isolation.level": "read_committed" if options.committed else "read_uncommitted"}
-    settings |= dict(options.config)
+    access = access_of(options)
+    settings |= access.settings
     output, left, read_count = sys.stdout.buffer, count, 0
     silent = not sys.stdout.isatty()  # what is shown on the terminal is progress enough
     with (
         read(
-            bootstrap_of(options), options.topic, start, stop, partitions=options.partition, **settings
+            access.bootstrap, options.topic, start, stop, partitions=options.partition, **settings
         ) as reading,
         Waiting("reading") as waiting,
     ):
@@ -81,6 +82,7 @@ def _show_records(options: argparse.Namespace, start: str, stop: str | None, cou
                 output.flush()
             if silent or not wanted:
                 waiting.tick(partial("{:,} records read".format, read_count))
+            waiting.explain(None if records else reading.problem)
     return ExitCode.DONE
 
 

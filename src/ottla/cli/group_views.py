@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.cli.clusters import bootstrap_of, connected
+from ottla.cli.clusters import access_of, connected
 from ottla.cli.failures import ExitCode
 from ottla.cli.output import Row, print_facts, print_rows, print_table
 from ottla.cli.sizes import counted
@@ -183,7 +183,8 @@ def _ages(options: argparse.Namespace, unread: Mapping[TopicPartition, int]) -> 
     from ottla.model.topics import TopicPartition
 
     ages: dict[TopicPartition, float] = {}
-    with Consumer(bootstrap_of(options), max_partition_fetch_bytes=1) as consumer:
+    access = access_of(options)
+    with Consumer(access.bootstrap, max_partition_fetch_bytes=1, **access.settings) as consumer:
         consumer.assign(unread)
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while len(ages) < len(unread) and time.monotonic() < deadline:

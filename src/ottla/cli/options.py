@@ -120,7 +120,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
-    """Which cluster: --bootstrap, else OTTLA_BOOTSTRAP, else --profile or OTTLA_PROFILE, else the default."""
+    """Which cluster (`clusters.access_of` says what goes before what), and how to come to it."""
     parser.add_argument(
         "-b",
         "--bootstrap",
@@ -128,6 +128,14 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="brokers to begin with (default: OTTLA_BOOTSTRAP, the profile's, 127.0.0.1:9092)",
     )
     parser.add_argument("--profile", metavar="PROFILE", help="a cluster saved with `ottla profile set`")
+    add_client_settings(parser)
+
+
+def add_client_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-X", "--client", action="extend", default=[], type=lazily("client_settings.given_settings"),
+        metavar="SETTING=VALUE", help="a client's setting, as security.protocol=SSL, or @FILE of such lines",
+    )  # fmt: skip
 
 
 def add_confirmation(parser: argparse.ArgumentParser, *, dry_run: bool = True) -> None:

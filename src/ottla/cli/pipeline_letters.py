@@ -15,6 +15,7 @@ from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import confirm
 from ottla.cli.output import Row, print_done, print_plan, print_rows
 from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded
+from ottla.client.access import Access
 from ottla.pipeline.letters import Letter, read_letters, unreplayed
 from ottla.pipeline.letters import replay as send_back
 
@@ -33,7 +34,7 @@ _SHOWN = (
 
 
 @contextmanager
-def _letters(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
+def _letters(options: argparse.Namespace) -> Iterator[tuple[Access, str, str]]:
     """(brokers, topic, group that remembers what was replayed)"""
     with explained_problems():
         pipeline = loaded(options)
@@ -41,9 +42,9 @@ def _letters(options: argparse.Namespace) -> Iterator[tuple[str, str, str]]:
 
 
 def ls(options: argparse.Namespace) -> int:
-    with _letters(options) as (bootstrap, topic, group):
-        letters = Counter((each.part, each.reason) for each in read_letters(bootstrap, topic))
-        left = Counter((each.part, each.reason) for each in unreplayed(bootstrap, topic, group))
+    with _letters(options) as (access, topic, group):
+        letters = Counter((each.part, each.reason) for each in read_letters(access, topic))
+        left = Counter((each.part, each.reason) for each in unreplayed(access, topic, group))
     rows: list[Row] = [
         {"part": part, "reason": reason, "letters": count, "not_replayed": left[part, reason]}
         for (part, reason), count in letters.most_common()
@@ -53,15 +54,15 @@ def ls(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    with _letters(options) as (bootstrap, topic, _):
-        letters = list(read_letters(bootstrap, topic))[-options.n :]
+    with _letters(options) as (access, topic, _):
+        letters = list(read_letters(access, topic))[-options.n :]
     print_rows([_row(each) for each in letters], options.output, _SHOWN)
     return ExitCode.DONE
 
 
 def replay(options: argparse.Namespace) -> int:
-    with _letters(options) as (bootstrap, topic, group):
-        letters = unreplayed(bootstrap, topic, group)
+    with _letters(options) as (access, topic, group):
+        letters = unreplayed(access, topic, group)
         mended = _mended(Path(options.mended)) if options.mended else {}
         counts = Counter((each.part, each.reason, each.topic) for each in letters)
         rows: list[Row] = [
@@ -72,7 +73,7 @@ def replay(options: argparse.Namespace) -> int:
         sentence = f"{len(letters)} letters sent back"
         if letters and not options.dry_run:
             confirm(f"Send {len(letters)} letters back to where they came from?", yes=options.yes)
-            send_back(bootstrap, topic, group, letters, mended)
+            send_back(access, topic, group, letters, mended)
     print_done(rows, options.output, sentence, done=not options.dry_run)
     return ExitCode.DONE
 

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.cli.clusters import bootstrap_of
+from ottla.cli.clusters import access_of
 from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.client.access import Access
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.definition_file import load_pipeline
 from ottla.pipeline.problems import DefinitionError, PipelineError
@@ -38,11 +39,9 @@ def loaded(options: argparse.Namespace) -> Pipeline:
     return load_pipeline(Path(options.folder))
 
 
-def brokers_of(options: argparse.Namespace, pipeline: Pipeline) -> str:
+def brokers_of(options: argparse.Namespace, pipeline: Pipeline) -> Access:
     """What the command says goes before what the definition says."""
-    if options.bootstrap or options.profile or pipeline.bootstrap is None:
-        return bootstrap_of(options)
-    return pipeline.bootstrap
+    return access_of(options, otherwise=pipeline.bootstrap)
 
 
 @contextmanager

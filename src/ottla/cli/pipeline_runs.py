@@ -29,9 +29,9 @@ def run(options: argparse.Namespace) -> int:
 
     with explained_problems():
         pipeline = loaded(options)
-        bootstrap = brokers_of(options, pipeline)
+        access = brokers_of(options, pipeline)
         with session(options, pipeline) as spark:
-            work = Run(pipeline, spark, bootstrap, once=options.once)
+            work = Run(pipeline, spark, access, once=options.once)
             work.start()
             previous = [
                 signal.signal(each, lambda *_: work.stop()) for each in (signal.SIGINT, signal.SIGTERM)
@@ -133,8 +133,8 @@ def backfill(options: argparse.Namespace) -> int:
 
     with explained_problems():
         pipeline = loaded(options)
-        bootstrap = brokers_of(options, pipeline)
-        work = again.plan(pipeline, bootstrap, options.sink, options.start, options.stop, options.into)
+        access = brokers_of(options, pipeline)
+        work = again.plan(pipeline, access, options.sink, options.start, options.stop, options.into)
         rows: list[Row] = [
             {"source": each.source, "topic": each.topic, "partition": each.partition,
              "from": each.start, "to": each.stop, "records": each.count}
@@ -146,7 +146,7 @@ def backfill(options: argparse.Namespace) -> int:
         if not options.dry_run:
             confirm(f"Process {sentence}?", yes=options.yes)
             with session(options, pipeline) as spark:
-                if not again.run(pipeline, spark, bootstrap, work):
+                if not again.run(pipeline, spark, access, work):
                     sentence += ": it was there already"
     print_done(rows, options.output, sentence, done=not options.dry_run)
     return ExitCode.DONE

@@ -10,6 +10,7 @@ from pathlib import Path
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.output import print_done, print_facts, print_rows, styled
 from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded, session
+from ottla.client.access import Access
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.definition_file import FILE
 
@@ -81,11 +82,11 @@ def _columns(names: list[str]) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def _missing_topics(pipeline: Pipeline, bootstrap: str) -> list[str]:
+def _missing_topics(pipeline: Pipeline, access: Access) -> list[str]:
     """Of what is read; what is written to is made by the broker, unless that does not make topics."""
     from ottla.client import Admin
 
-    with Admin(bootstrap) as admin:
+    with Admin(access.bootstrap, **access.settings) as admin:
         there = set(admin.topic_names())
     return [topic for topic in pipeline.topics if topic not in there]
 
@@ -96,8 +97,8 @@ def preview(options: argparse.Namespace) -> int:
     with explained_problems():
         pipeline = loaded(options)
         with session(options, pipeline) as spark:
-            bootstrap = brokers_of(options, pipeline)
-            for name, rows in previewed(pipeline, spark, bootstrap, options.records, options.rows):
+            access = brokers_of(options, pipeline)
+            for name, rows in previewed(pipeline, spark, access, options.records, options.rows):
                 if options.output == "table":
                     print(styled(name, "bold"))
                     print_rows(rows, "table")

@@ -6,13 +6,14 @@ import argparse
 import json
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.cli.clusters import bootstrap_of, connected
+from ottla.cli.clusters import access_of, connected
 from ottla.cli.failures import CommandFailed, ExitCode, explained
-from ottla.cli.options import add_cluster, assignment, count
+from ottla.cli.options import add_cluster, count
 from ottla.cli.pace import Pace
-from ottla.cli.progress import Waiting
+from ottla.cli.progress import Waiting, watched
 from ottla.cli.record_sources import header, records_of
 from ottla.cli.sizes import counted, format_bytes, parse_bytes
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from ottla.client.errors import ClientError
     from ottla.client.producer import Producer
 
-_LOOK_SECONDS = 0.2
 _CHECK_MS = 3_000
+_PARTING_SECONDS = 5.0  # after Ctrl-C, for records that were sent before
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-z", "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none"
     )
-    parser.add_argument(
-        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
-        help="a setting of the producer, as linger.ms=100; may be repeated",
-    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "jsonl", "csv"), default="table",
         help="the place that each record got, in this form (default: only how many they were)",
@@ -81,7 +78,7 @@ def produce(options: argparse.Namespace) -> int:
     if options.topic is None:
         options.input = "json"
     options.headers = tuple(options.headers)
-    with connected(options, default_api_timeout_ms=_CHECK_MS) as admin:
+    with connected(options, beside_client=True, default_api_timeout_ms=_CHECK_MS) as admin:
         _find_an_open_door(admin)
     deliveries = Deliveries(options.output)
     _send_all(options, deliveries)
@@ -106,39 +103,37 @@ def _find_an_open_door(admin: Admin) -> None:
 def _send_all(options: argparse.Namespace, deliveries: Deliveries) -> None:
     from ottla.client.producer import Producer
 
-    settings = {"acks": options.acks, "compression.type": options.compression, **dict(options.config)}
+    access = access_of(options)
+    settings = {"acks": options.acks, "compression.type": options.compression, **access.settings}
     pace = Pace(options.rate)
-    with Producer(bootstrap_of(options), **settings) as producer, Waiting("producing") as waiting:
+    with Producer(access.bootstrap, **settings) as producer:
         try:
-            for record in records_of(options):
-                pace.wait()
-                producer.send(
-                    record.topic or options.topic,
-                    record.value,
-                    record.key,
-                    partition=record.partition,
-                    headers=record.headers,
-                    timestamp_ms=record.timestamp_ms,
-                    on_delivery=deliveries.take,
-                )
-                deliveries.sent_bytes += len(record.value or b"") + len(record.key or b"")
-                deliveries.sent += 1
-                waiting.tick(deliveries.progress)
-                if deliveries.error is not None:
-                    break
-        finally:
-            _flush(producer, waiting, deliveries)
+            with Waiting("producing") as waiting, watched(partial(_look, producer, waiting, deliveries)):
+                for record in records_of(options):
+                    pace.wait()
+                    producer.send(
+                        record.topic or options.topic,
+                        record.value,
+                        record.key,
+                        partition=record.partition,
+                        headers=record.headers,
+                        timestamp_ms=record.timestamp_ms,
+                        on_delivery=deliveries.take,
+                    )
+                    deliveries.sent_bytes += len(record.value or b"") + len(record.key or b"")
+                    deliveries.sent += 1
+                    if deliveries.error is not None:
+                        break
+                producer.flush()
+        except KeyboardInterrupt:
+            producer.close(_PARTING_SECONDS)
+            raise
 
 
-def _flush(producer: Producer, waiting: Waiting, deliveries: Deliveries) -> None:
-    from ottla.client.errors import TimedOut
-
-    while True:
-        try:
-            producer.flush(_LOOK_SECONDS)
-            return
-        except TimedOut:
-            waiting.tick(deliveries.progress)
+def _look(producer: Producer, waiting: Waiting, deliveries: Deliveries) -> None:
+    """While records are sent: how many have arrived, or what they wait for."""
+    waiting.tick(deliveries.progress)
+    waiting.explain(None if deliveries.have_grown() else producer.problem)
 
 
 class Deliveries:
@@ -151,6 +146,7 @@ class Deliveries:
         self.error: ClientError | None = None  # the first one
         self._form = form
         self._began = time.monotonic()
+        self._seen = 0  # of `delivered`, at the last look
         self._topics: set[str] = set()
         if form == "csv":
             print("topic,partition,offset,timestamp_ms")
@@ -171,6 +167,11 @@ class Deliveries:
             print(json.dumps(place))
         elif self._form == "csv":
             print(delivery.topic, delivery.partition, delivery.offset, delivery.timestamp_ms, sep=",")
+
+    def have_grown(self) -> bool:
+        """Whether some have arrived since this was asked last."""
+        before, self._seen = self._seen, self.delivered
+        return self._seen > before
 
     def progress(self) -> str:
         seconds = time.monotonic() - self._began

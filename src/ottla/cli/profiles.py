@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.client.access import Access
 
 
 def profiles_file() -> Path:
@@ -16,35 +19,53 @@ def profiles_file() -> Path:
 
 @dataclass(slots=True)
 class Profiles:
-    bootstraps: dict[str, str] = field(default_factory=dict)  # by name
+    clusters: dict[str, Access] = field(default_factory=dict)  # by name
     current: str | None = None  # used when nothing else is said
 
-    def bootstrap(self, name: str) -> str:
-        if name not in self.bootstraps:
-            known = ", ".join(sorted(self.bootstraps)) or "none"
+    def access(self, name: str) -> Access:
+        if name not in self.clusters:
+            known = ", ".join(sorted(self.clusters)) or "none"
             raise CommandFailed(
                 f"there is no profile {name!r}",
                 f"known: {known}; `ottla profile set {name} HOST:PORT` makes it",
                 ExitCode.NOT_FOUND,
             )
-        return self.bootstraps[name]
+        return self.clusters[name]
 
 
 def load_profiles() -> Profiles:
     file = profiles_file()
     try:
         content = json.loads(file.read_text())
-        return Profiles({str(name): str(at) for name, at in content["profiles"].items()}, content["current"])
+        clusters = {name: _access(kept) for name, kept in content["profiles"].items()}
+        return Profiles(clusters, content["current"])
     except FileNotFoundError:
         return Profiles()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CommandFailed(f"{file} cannot be read: {error}", "mend or remove it") from error
 
 
+def _access(kept: str | Mapping[str, Any]) -> Access:
+    """A text is an address alone: so profiles were kept before they had settings."""
+    if isinstance(kept, str):
+        return Access(kept)
+    return Access(kept["bootstrap"], dict(kept["settings"]))
+
+
 def save_profiles(profiles: Profiles) -> None:
+    """For the eyes of the user only: there may be passwords in it."""
     file = profiles_file()
     file.parent.mkdir(parents=True, exist_ok=True)
-    content = {"current": profiles.current, "profiles": profiles.bootstraps}
+    kept = {
+        name: {"bootstrap": access.bootstrap, "settings": dict(access.settings)}
+        for name, access in profiles.clusters.items()
+    }
     temporary = file.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, indent=2) + "\n")
+    temporary.unlink(missing_ok=True)
+    with open(temporary, "x", opener=_private) as output:
+        output.write(json.dumps({"current": profiles.current, "profiles": kept}, indent=2) + "\n")
     temporary.rename(file)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ottla.cli.options import add_cluster, assignment, lazily
+from ottla.cli.options import add_cluster, lazily
 
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +35,4 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="table shows values; json and jsonl a line for each record, which `ottla produce` takes",
     )  # fmt: skip
     parser.add_argument("--committed", action="store_true", help="leave out aborted and open transactions")
-    parser.add_argument(
-        "-c", "--config", action="append", default=[], type=assignment, metavar="SETTING=VALUE",
-        help="a setting of the consumer, as fetch.max.bytes=1000; may be repeated",
-    )  # fmt: skip
     add_cluster(parser)

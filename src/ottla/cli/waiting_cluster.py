@@ -1,8 +1,7 @@
-"""A cluster on whose answers a person waits: from the second second on a line on the terminal says so."""
+"""A cluster on whose answers a person waits: a line on the terminal says so, and what is tried in vain."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,9 +16,8 @@ _PAUSE_MS = 1_000  # no wait for so long: somebody was asked something, and a ne
 
 
 def show_waiting() -> None:
-    """Every admin client of this process from now on, if a person looks."""
-    if sys.stderr.isatty():
-        Admin._cluster_type = WaitingCluster
+    """Every admin client of this process from now on."""
+    Admin._cluster_type = WaitingCluster
 
 
 class WaitingCluster(Cluster):
@@ -31,6 +29,7 @@ class WaitingCluster(Cluster):
             self._waiting = Waiting(f"waiting for {','.join(map(str, self.bootstrap))}")
         await super().turn(min(timeout_ms, _TURN_MS_MAX))
         self._waiting.tick()
+        self._waiting.explain(self.last_failure or self.last_problem)
         self._waited_ms = self.now_ms()
 
     async def call(self, *arguments: Any, **named: Any) -> Any:

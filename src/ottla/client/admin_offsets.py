@@ -14,9 +14,8 @@ from ottla.client.addresses import Address
 from ottla.client.admin_values import FoundOffset, LogDir, ReplicaSize
 from ottla.client.cluster import Cluster
 from ottla.client.cluster_view import Broker, ClusterView
-from ottla.client.errors import BrokerError, UnknownPartition, broker_error, error_code
+from ottla.client.errors import UnknownPartition, broker_error, error_code
 from ottla.client.offset_spec import Ago, AtTime, End, Exact, FromEnd, OffsetSpec, Start
-from ottla.model.errors import ErrorCode
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
 from ottla.protocol.apis import DELETE_RECORDS, DESCRIBE_LOG_DIRS, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH
@@ -258,6 +257,6 @@ def _by_leader(seen: ClusterView, partitions: Iterable[TopicPartition]) -> list[
             raise UnknownPartition(target.topic, target.partition, len(topic.partitions))
         leader = seen.leader(target)
         if leader is None:
-            raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{target} has no leader at the moment")
+            raise seen.leaderless(target)
         questions[leader.address][target.topic].append(target)
     return list(questions.items())

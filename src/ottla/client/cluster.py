@@ -56,6 +56,7 @@ class Cluster:
             settings.integer("metadata.max.age.ms"), self.backoff, auto_create=auto_create
         )
         self.last_problem: ClientError | None = None  # why the last metadata request failed; None: it did not
+        self.last_failure: ClientError | None = None  # why the call under way is tried again
         self._request_timeout_ms = settings.integer("request.timeout.ms")
         self._turn = -1  # which address was asked last
         self._refusals = 0  # addresses in a row that failed in a way that waiting does not mend
@@ -192,9 +193,12 @@ class Cluster:
         lost: Disconnected | None = None  # tells more than that the time was over at the last try
         while True:
             try:
-                return await action(deadline_ms)
+                result = await action(deadline_ms)
+                self.last_failure = None
+                return result
             except (BrokerError, ConnectionFailed, TimedOut) as error:
                 failures += 1
+                self.last_failure = error
                 if isinstance(error, Disconnected):
                     lost = error
                 elif isinstance(error, TimedOut) and lost is not None and self.now_ms() >= deadline_ms:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ottla.client.addresses import Address
+from ottla.client.errors import BrokerError
+from ottla.model.errors import ErrorCode
 from ottla.model.topics import NO_TOPIC_ID, TopicId, TopicPartition
 
 
@@ -60,6 +62,19 @@ class ClusterView:
     def leader(self, target: TopicPartition) -> Broker | None:
         partition = self.partition(target)
         return None if partition is None or partition.leader is None else self.brokers.get(partition.leader)
+
+    def leaderless(self, target: TopicPartition) -> BrokerError:
+        """Why there is nobody to ask for a partition, as far as brokers have told."""
+        partition = self.partition(target)
+        text, cure = f"{target} has no leader at the moment", ""
+        if partition is not None:
+            holders = ", ".join(map(str, partition.offline or partition.replicas))
+            cure = f"look at the brokers that hold it ({holders}): that they run, their logs, their disks"
+            if partition.leader is not None:
+                text = f"broker {partition.leader}, which leads {target}, is not there at the moment"
+            elif partition.offline:
+                text = f"{target} is offline: it has no leader that runs and can use its files"
+        return BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, text, cure)
 
     def topic_id(self, name: str) -> TopicId:
         topic = self.topics.get(name)

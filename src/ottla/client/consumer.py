@@ -17,6 +17,7 @@ from ottla.client.assignors import Assignor
 from ottla.client.blocking import blocking, direct, run
 from ottla.client.cluster import Cluster
 from ottla.client.consumer_calls import ConsumerCalls
+from ottla.client.errors import ClientError
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.pulse import ThreadPulse
 
@@ -60,6 +61,16 @@ class Consumer:
     def resets_never(self) -> bool:
         """Whether auto.offset.reset is none."""
         return self._calls.resets_never
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long one call may take (default.api.timeout.ms)."""
+        return self._calls.timeout_ms
+
+    @property
+    def problem(self) -> ClientError | None:
+        """What keeps records from coming, as far as is known; None: there may simply be none."""
+        return self._calls.problem
 
     def __iter__(self) -> Iterator[ConsumedRecord]:
         """Record after record, for ever. A commit within covers those that were handed out."""

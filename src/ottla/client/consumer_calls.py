@@ -28,9 +28,10 @@ from ottla.client.errors import (
     broker_error,
 )
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
+from ottla.client.fetcher import Fetcher, FetchRules
 from ottla.client.group import Group, MakePulse, RebalanceListener
 from ottla.client.offset_spec import End, Start, parse_reset
+from ottla.client.reader import Committed, Reader
 from ottla.client.server_group import ServerGroup
 from ottla.client.settings import CONSUMER_SETTINGS, bootstrap_of, load
 from ottla.model.config_types import TypedValues
@@ -198,6 +199,16 @@ class ConsumerCalls(ConsumerPlaces):
         """Whether open and aborted transactions are hidden (isolation.level)."""
         return self._rules.read_committed
 
+    @property
+    def timeout_ms(self) -> int:
+        """How long one call may take (default.api.timeout.ms)."""
+        return self._timeout_ms
+
+    @property
+    def problem(self) -> ClientError | None:
+        """What keeps records from coming, as far as is known; None: there may simply be none."""
+        return self._fetcher.trouble or self._cluster.last_problem
+
     # -- records -------------------------------------------------------------------------------------------
 
     async def one(self, timeout: float = 0.0) -> ConsumedRecord | None:
@@ -325,7 +336,7 @@ class ConsumerCalls(ConsumerPlaces):
         def take(result: Message | ClientError, _version: int) -> None:
             now_ms = self._cluster.now_ms()
             if isinstance(result, ClientError):
-                self._fetcher.lost(broker.id, turns, now_ms)
+                self._fetcher.lost(broker.id, turns, result, now_ms)
                 return
             assert isinstance(result, FetchResponse)
             self._fetcher.take(broker.id, result, turns, names, now_ms)
@@ -370,4 +381,6 @@ def _rules(loaded: TypedValues) -> FetchRules:
         partition_bytes_max=loaded.integer("max.partition.fetch.bytes"),
         read_committed=loaded.text("isolation.level") == "read_committed",
         check_crcs=loaded.flag("check.crcs"),
+        rack=loaded.text("client.rack"),
+        replica_age_ms=loaded.integer("metadata.max.age.ms"),
     )

@@ -15,9 +15,10 @@ from ottla.client.cluster import Cluster
 from ottla.client.decoding import Decoding
 from ottla.client.errors import BrokerError, ClientError, ConnectionFailed, NoOffset, TimedOut
 from ottla.client.fetched import ConsumedRecord
-from ottla.client.fetcher import Committed, Fetcher, FetchRules, Reader
+from ottla.client.fetcher import Fetcher, FetchRules
 from ottla.client.group import Group
 from ottla.client.offset_spec import End, OffsetSpec, Start, parse_offset
+from ottla.client.reader import Committed, Reader
 from ottla.model.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ottla.model.topics import TopicPartition
 from ottla.records.columns import OFFSET_END
@@ -173,7 +174,9 @@ class ConsumerPlaces:
         except (ConnectionFailed, TimedOut, BrokerError) as error:
             if not error.retriable:
                 raise
-            # the next poll tries again
+            for reader in self._fetcher.readers.values():  # the next poll tries again
+                if reader.place is not None:
+                    reader.trouble = error
 
     async def _look_up(self, deadline_ms: int) -> None:
         """Finds the offsets of places that are not offsets yet."""

@@ -17,12 +17,11 @@ from ottla.client.errors import ClientError, broker_error, error_code
 from ottla.client.fetch_session import FetchSession, Wanted
 from ottla.client.fetched import ConsumedRecord, Fetched
 from ottla.client.offset_spec import OffsetSpec
+from ottla.client.reader import Reader
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId, TopicPartition
 from ottla.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
-from ottla.records.columns import OFFSET_END, Columns
-
-_FETCHED_AHEAD = 2  # answers of one partition that are kept
+from ottla.records.columns import Columns
 
 _STALE_LEADER = frozenset(
     {
@@ -48,66 +47,8 @@ class FetchRules:
     partition_bytes_max: int
     read_committed: bool
     check_crcs: bool
-
-
-class Committed:
-    """A place: what the group has committed, and without that where auto.offset.reset says."""
-
-
-Place = OffsetSpec | Committed
-"""What must be looked up before it is an offset."""
-
-
-class Reader:
-    """A consumer's place in one partition."""
-
-    def __init__(self, target: TopicPartition, place: int | Place) -> None:
-        self.target = target
-        self.stop_offset = OFFSET_END  # nothing from there on is wanted
-        self.turn = 0  # counts seeks
-        self.is_paused = False
-        self.failures = 0
-        self.not_before_ms = 0
-        self.ahead: deque[Fetched] = deque()
-        self.in_flight = False
-        self.end_offset: int | None = None  # high watermark or last stable offset, as the last answer told
-        self.seek(place)
-
-    def seek(self, place: int | Place) -> None:
-        self.turn += 1
-        self.ahead.clear()
-        self.in_flight = False
-        self.problem: ClientError | None = None
-        if isinstance(place, int):
-            self.offset: int | None = place  # of the next record the reader gets
-            self.place: Place | None = None
-        else:
-            self.offset = None
-            self.place = place  # to be looked up first
-
-    @property
-    def fetch_offset(self) -> int | None:
-        return self.ahead[-1].end_offset if self.ahead else self.offset
-
-    @property
-    def is_at_stop(self) -> bool:
-        return self.offset is not None and self.offset >= self.stop_offset
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.ahead) >= _FETCHED_AHEAD and not self.is_paused
-
-    def is_fetchable(self, now_ms: int) -> bool:
-        offset = self.fetch_offset
-        return (
-            offset is not None
-            and offset < self.stop_offset
-            and not self.is_paused
-            and not self.in_flight
-            and self.problem is None
-            and len(self.ahead) < _FETCHED_AHEAD
-            and now_ms >= self.not_before_ms
-        )
+    rack: str  # where this client is; a leader may know a replica there (KIP-392)
+    replica_age_ms: int  # how long that replica is asked before the leader is asked again
 
 
 class Fetcher:
@@ -136,20 +77,21 @@ class Fetcher:
         by_broker: dict[int, dict[TopicPartition, Wanted]] = {}
         full: set[int] = set()
         for reader in self.readers.values():
-            leader = view.leader(reader.target)
+            source = self._source(reader, view, now_ms)
             if not reader.is_fetchable(now_ms):
                 # A request without this partition could wait at the broker while its reader runs dry.
-                if leader is not None and reader.is_full:
-                    full.add(leader.id)
+                if source is not None and reader.is_full:
+                    full.add(source.id)
                 continue
             partition = view.partition(reader.target)
-            if partition is None or leader is None:
+            if partition is None or source is None:
                 self.wants_metadata = True
+                reader.trouble = view.leaderless(reader.target)
                 continue
-            if leader.id in self._busy:
+            if source.id in self._busy:
                 continue
             assert reader.fetch_offset is not None
-            by_broker.setdefault(leader.id, {})[reader.target] = Wanted(
+            by_broker.setdefault(source.id, {})[reader.target] = Wanted(
                 view.topic_id(reader.target.topic),
                 reader.fetch_offset,
                 partition.leader_epoch,
@@ -160,6 +102,16 @@ class Fetcher:
             for broker_id, wanted in by_broker.items()
             if broker_id not in full
         ]
+
+    @staticmethod
+    def _source(reader: Reader, view: ClusterView, now_ms: int) -> Broker | None:
+        """Who is asked for a partition: its leader, or for a while the replica that the leader has named."""
+        if reader.replica is not None:
+            near = view.brokers.get(reader.replica)
+            if near is not None and now_ms < reader.replica_until_ms:
+                return near
+            reader.replica = None
+        return view.leader(reader.target)
 
     def _request(
         self, broker: Broker, wanted: dict[TopicPartition, Wanted]
@@ -175,6 +127,7 @@ class Fetcher:
             session_epoch=session.epoch,
             topics=topics,
             forgotten_topics_data=forgotten,
+            rack_id=self._rules.rack,
         )
         turns = {}
         for target in wanted:
@@ -190,13 +143,14 @@ class Fetcher:
 
     # -- answers -------------------------------------------------------------------------------------------
 
-    def lost(self, broker_id: int, turns: dict[TopicPartition, int], now_ms: int) -> None:
+    def lost(self, broker_id: int, turns: dict[TopicPartition, int], error: ClientError, now_ms: int) -> None:
         """No answer came."""
         self._busy.discard(broker_id)
         self._sessions.pop(broker_id, None)
         self.wants_metadata = True
         for reader in self._still_waiting(turns):
-            self._pause(reader, now_ms)
+            reader.replica = None
+            self._pause(reader, error, now_ms)
 
     def take(
         self,
@@ -220,7 +174,9 @@ class Fetcher:
                     self._take_partition(reader, partition, session, now_ms)
         for reader in self._still_waiting(turns):
             if answer.error_code:
-                self._pause(reader, now_ms)
+                self._pause(reader, broker_error(answer.error_code, str(reader.target)), now_ms)
+            elif not reader.failures:  # nothing new, which is not told of each partition
+                reader.trouble = None
 
     def _still_waiting(self, turns: dict[TopicPartition, int]) -> list[Reader]:
         """The readers of a request that is over, whose places nobody changed meanwhile."""
@@ -238,8 +194,13 @@ class Fetcher:
             self._refused(reader, answer.error_code, now_ms)
             return
         reader.failures = 0
+        reader.trouble = None
         committed = self._rules.read_committed
         reader.end_offset = answer.last_stable_offset if committed else answer.high_watermark
+        if answer.preferred_read_replica >= 0:
+            reader.replica = answer.preferred_read_replica
+            reader.replica_until_ms = now_ms + self._rules.replica_age_ms
+            return
         if not answer.records:
             return
         assert isinstance(answer.records, memoryview)
@@ -261,25 +222,26 @@ class Fetcher:
         reader.ahead.append(fetched)
 
     def _refused(self, reader: Reader, code: int, now_ms: int) -> None:
+        asked_a_follower, reader.replica = reader.replica is not None, None
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if reader.ahead:  # ask again when the reader has come there
-                self._pause(reader, now_ms)
+            problem = broker_error(code, f"{reader.target} at offset {reader.offset}")
+            if asked_a_follower or reader.ahead:  # the leader tells, or when the reader has come there
+                self._pause(reader, problem, now_ms)
             elif self._reset is not None:
                 reader.seek(self._reset)
             else:
-                reader.problem = broker_error(code, f"{reader.target} at offset {reader.offset}")
-            return
-        if error_code(code) in _STALE_LEADER:
-            self.wants_metadata = True
-            self._pause(reader, now_ms)
+                reader.problem = problem
             return
         problem = broker_error(code, str(reader.target))
+        if error_code(code) in _STALE_LEADER:
+            self.wants_metadata = True
         if problem.retriable:
-            self._pause(reader, now_ms)
+            self._pause(reader, problem, now_ms)
         else:
             reader.problem = problem
 
-    def _pause(self, reader: Reader, now_ms: int) -> None:
+    def _pause(self, reader: Reader, error: ClientError, now_ms: int) -> None:
+        reader.trouble = error
         reader.failures += 1
         reader.not_before_ms = now_ms + self._backoff.pause_ms(reader.failures)
 
@@ -290,6 +252,12 @@ class Fetcher:
             if reader.not_before_ms > now_ms:
                 soonest = min(soonest, reader.not_before_ms)
         return max(soonest - now_ms, 0)
+
+    @property
+    def trouble(self) -> ClientError | None:
+        """Why a partition gives nothing, of one that somebody waits for."""
+        waiting = (reader for reader in self.readers.values() if not reader.is_paused and not reader.ahead)
+        return next((reader.trouble for reader in waiting if reader.trouble is not None), None)
 
     # -- records -------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from ottla.client.accumulator import Headers, OnDelivery
 from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
 from ottla.client.delivery import SendFuture
-from ottla.client.errors import Closed, Misused
+from ottla.client.errors import ClientError, Closed, Misused
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer_calls import ProducerCalls
@@ -143,6 +143,12 @@ class Producer:
     def buffered_bytes(self) -> int:
         """Of records that are not delivered yet."""
         return self._core.batches.bytes
+
+    @property
+    def problem(self) -> ClientError | None:
+        """Why records are not delivered yet, as far as is known."""
+        with self._lock:
+            return self._core.problem
 
     def flush(self, timeout: float | None = None) -> None:
         """Waits until everything sent before is delivered or has failed, and callbacks have run.

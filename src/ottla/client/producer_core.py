@@ -86,6 +86,11 @@ class ProducerCore:
         self._waiters -= 1
         self.sender.is_flushing = self._waiters > 0
 
+    @property
+    def problem(self) -> ClientError | None:
+        """Why records are not delivered yet, as far as is known. With the lock held."""
+        return self.sender.problem or self.cluster.last_problem
+
     def buffer_full(self) -> BufferFull:
         return BufferFull(
             f"the buffer of {self.intake.buffer_bytes} bytes was full for {self.max_block_ms} ms",

@@ -8,6 +8,7 @@ Partitions are read side by side: order holds within each. Without a `stop` the 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ from ottla.client.admin import Admin
 from ottla.client.columns import ROWS_MAX, as_pandas, as_polars, as_table, record_batches
 from ottla.client.consumer import Consumer
 from ottla.client.consumer_places import Place
-from ottla.client.errors import ClientError, OffsetOutOfRange, UnknownPartition
+from ottla.client.errors import ClientError, OffsetOutOfRange, TimedOut, UnknownPartition
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.settings import common_of
 from ottla.model.limits import MIB
@@ -40,6 +41,7 @@ class Reading:
     ) -> None:
         self._consumer = consumer
         self._stops = stops
+        self._stuck_since: float | None = None  # nothing has come since then, for a reason that is known
         self._left = dict(starts) if stops is None else _unfinished(starts, stops)
         consumer.assign(self._left, stops)
 
@@ -84,6 +86,7 @@ class Reading:
             return []
         records = self._consumer.poll(timeout)
         self._look_for_ends()
+        self._maybe_give_up(came=bool(records))
         return records
 
     # -- columns -------------------------------------------------------------------------------------------
@@ -115,8 +118,10 @@ class Reading:
     def poll_into(self, columns: Columns, timeout: float) -> int:
         """What has come within `timeout` seconds, as rows behind those that are there; how many there are."""
         if not self.is_over:
+            before = columns.rows
             self._consumer.poll_into(columns, timeout)
             self._look_for_ends()
+            self._maybe_give_up(came=columns.rows > before)
         return columns.rows
 
     def _closing(self, items: Iterator[T]) -> Iterator[T]:
@@ -124,6 +129,23 @@ class Reading:
             yield from items
         finally:
             self.close()
+
+    @property
+    def problem(self) -> ClientError | None:
+        """What keeps records from coming, as far as is known; None: there may simply be none."""
+        return None if self.is_over else self._consumer.problem
+
+    def _maybe_give_up(self, *, came: bool) -> None:
+        """A reading with a stop does not wait for ever for brokers that do not give what is before it."""
+        problem = self.problem
+        if came or problem is None or self.is_endless:
+            self._stuck_since = None
+            return
+        now, patience = time.monotonic(), self._consumer.timeout_ms / 1000
+        if self._stuck_since is None:
+            self._stuck_since = now
+        elif now - self._stuck_since >= patience:
+            raise TimedOut(f"nothing came for {patience:.0f} s: {problem.text}", problem.cure) from problem
 
     def _look_for_ends(self) -> None:
         """Lets go of partitions that have come to their stops."""

@@ -12,7 +12,7 @@ _STICKY = "records without a key go to one partition per batch, among those that
 _REASONS = {
     "auto.include.jmx.reporter": _METRICS,
     "client.dns.lookup": "every address of a name is tried, in the order that the resolver gives them",
-    "client.rack": "this client reads from leaders only",
+    "client.rack": "only a consumer may go to a replica nearby; everybody else goes to leaders",
     "config.providers": "settings are taken as they are; put the value here",
     "connections.max.idle.ms": _CONNECTIONS,
     "enable.metrics.push": _METRICS,

@@ -90,6 +90,7 @@ class Sender:
             leader = view.leader(lane.target)
             if leader is None:
                 self.wants_metadata = True
+                batch.error = view.leaderless(lane.target)  # told if time runs out
                 continue
             full = sizes.get(leader.id, 0) + batch.size > _REQUEST_BYTES_MAX and leader.id in chosen
             if full or self._requests.get(leader.id, 0) >= self._rules.in_flight_max:
@@ -154,6 +155,16 @@ class Sender:
             for batch in (*lane.in_flight[:1], *([lane.queue[0]] if lane.queue else [])):
                 soonest = min(soonest, batch.created_ms + self._rules.delivery_timeout_ms)
         return max(soonest - now_ms, 0)
+
+    @property
+    def problem(self) -> ClientError | None:
+        """What the oldest batch that is not delivered waits for; None: nothing that is known."""
+        first = [
+            batch
+            for lane in self.batches.lanes.values()
+            for batch in (*lane.in_flight[:1], *list(lane.queue)[:1])
+        ]
+        return min(first, key=lambda batch: batch.created_ms).error if first else None
 
     # -- what came of it -----------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from ottla.model.config_types import (
 )
 from ottla.model.limits import FETCH_BYTES_MAX, KIB, MIB
 
+HIDDEN = "(hidden)"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
@@ -319,6 +320,14 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         "Whether a topic that is asked for and not there is made, if the broker allows it. Kafka's default "
         "is true, which makes a topic of every mistyped name.",
     ),
+    _setting(
+        "client.rack",
+        STRING,
+        "",
+        None,
+        "Where this consumer is: brokers that have a replica.selector.class may have it read from a replica "
+        "in the same rack instead of the leader (KIP-392).",
+    ),
     _setting("check.crcs", BOOLEAN, True, None, "Whether the checksum of each batch is verified."),
 )
 
@@ -337,6 +346,14 @@ def bootstrap_of(bootstrap: str | Sequence[str], given: dict[str, object]) -> st
 def common_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those that every client takes: how to reach and to trust brokers, and how long to wait for them."""
     return {name: value for name, value in given.items() if name.replace("_", ".") in COMMON_SETTINGS}
+
+
+def without_secrets(given: Mapping[str, str]) -> dict[str, str]:
+    """For people to see."""
+    return {
+        name: HIDDEN if name in COMMON_SETTINGS and COMMON_SETTINGS[name].sensitive else value
+        for name, value in given.items()
+    }
 
 
 def load(given: Mapping[str, object], table: SettingTable) -> TypedValues:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ottla.client import Admin
+from ottla.client.access import Access
 from ottla.pipeline import records
 from ottla.pipeline.definition import (
     DatabaseTarget,
@@ -61,13 +62,13 @@ class Backfill:
         return f"backfill-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
-def plan(pipeline: Pipeline, bootstrap: str, sink: str, start: str, stop: str, into: str | None) -> Backfill:
+def plan(pipeline: Pipeline, access: Access, sink: str, start: str, stop: str, into: str | None) -> Backfill:
     """What would be read, and where it would go. Reads nothing but offsets."""
     chosen = pipeline.sinks.get(sink)
     if chosen is None:
         raise PipelineError(f"there is no sink {sink}", f"there are {', '.join(pipeline.sinks)}")
     ranges = []
-    with Admin(bootstrap) as admin:
+    with Admin(access.bootstrap, **access.settings) as admin:
         for name in sources_behind(pipeline, chosen.input):
             source = pipeline.sources[name]
             starts, stops = (records.places(source, admin, place) for place in (start, stop))
@@ -91,7 +92,7 @@ def moved(target: Target, pipeline: Pipeline, into: str) -> Target:
             return replace(target, table=into)
 
 
-def run(pipeline: Pipeline, spark: SparkSession, bootstrap: str, work: Backfill) -> bool:
+def run(pipeline: Pipeline, spark: SparkSession, access: Access, work: Backfill) -> bool:
     """False: the target has all of it already."""
     frames = {}
     for source in pipeline.sources.values():
@@ -102,13 +103,13 @@ def run(pipeline: Pipeline, spark: SparkSession, bootstrap: str, work: Backfill)
             starts[each.topic][each.partition] = each.start
             stops[each.topic][each.partition] = each.stop
         if mine:
-            frames[source.name] = records.range_of(source, spark, bootstrap, starts, stops)
+            frames[source.name] = records.range_of(source, spark, access, starts, stops)
         else:
             frames[source.name] = records.examples(spark, source, None)
     rows = Parts(pipeline, spark, frames).frames[work.sink.input]
     if isinstance(work.target, TopicTarget):
         writer = topic_rows(rows, work.target).write.format("ottla")
-        writer = writer.option("kafka.bootstrap.servers", bootstrap).option("topic", work.target.topic)
+        writer = writer.options(**records.broker_options(access)).option("topic", work.target.topic)
         writer.option("delivery", delivery(work.target)).option("writeId", work.name).mode("append").save()
         return True
     return write_batch(rows, work.target, work.name, 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.client import Admin
+from ottla.client.access import Access
 from ottla.pipeline import records
 from ottla.pipeline.definition import Source
 from ottla.pipeline.problems import PipelineError
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def infer_schema(source: Source, spark: SparkSession, bootstrap: str, record_count: int) -> str:
+def infer_schema(source: Source, spark: SparkSession, access: Access, record_count: int) -> str:
     from pyspark.sql import functions as sql
 
     if source.format not in ("json", "csv"):
         raise PipelineError(f"the schema of {source.format} cannot be guessed", "write it")
-    with Admin(bootstrap) as admin:
+    with Admin(access.bootstrap, **access.settings) as admin:
         starts = records.places(source, admin, f"-{record_count}")
         stops = records.places(source, admin, "end")
-    rows = records.range_of(source, spark, bootstrap, starts, stops)
+    rows = records.range_of(source, spark, access, starts, stops)
     lines = rows.filter(sql.col("value").isNotNull()).select(sql.col("value").cast("string").alias("line"))
     found = [row[0] for row in lines.collect()]
     if not found:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ottla.client import Admin, Producer, TopicPartition, read
+from ottla.client.access import Access
 from ottla.client.admin_values import GroupMetadata
 from ottla.client.errors import UnknownTopic
 from ottla.client.fetched import ConsumedRecord
@@ -31,10 +32,12 @@ class Letter:
     value: bytes | None
 
 
-def read_letters(bootstrap: str, topic: str) -> Iterator[Letter]:
+def read_letters(access: Access, topic: str) -> Iterator[Letter]:
     """Everything in the topic, partition by partition; nothing when it is not there."""
     try:
-        reading = read(bootstrap, topic, isolation_level="read_committed")
+        reading = read(
+            access.bootstrap, topic, partitions=None, isolation_level="read_committed", **access.settings
+        )
     except UnknownTopic:
         return
     with reading:
@@ -42,17 +45,17 @@ def read_letters(bootstrap: str, topic: str) -> Iterator[Letter]:
             yield _letter(record)
 
 
-def unreplayed(bootstrap: str, topic: str, group: str) -> list[Letter]:
-    committed = _committed(bootstrap, group)
+def unreplayed(access: Access, topic: str, group: str) -> list[Letter]:
+    committed = _committed(access, group)
     return [
         letter
-        for letter in read_letters(bootstrap, topic)
+        for letter in read_letters(access, topic)
         if letter.offset >= committed.get(TopicPartition(topic, letter.partition), 0)
     ]
 
 
 def replay(
-    bootstrap: str,
+    access: Access,
     topic: str,
     group: str,
     letters: list[Letter],
@@ -67,7 +70,7 @@ def replay(
             f"step {first.part} comes behind a SQL step that drops _source; select it there too",
         )
     ends: dict[TopicPartition, int] = {}
-    with Producer(bootstrap, transactional_id=group) as producer:
+    with Producer(access.bootstrap, transactional_id=group, **access.settings) as producer:
         producer.init_transactions()
         with producer.transaction():
             for letter in letters:
@@ -80,8 +83,8 @@ def replay(
     return len(letters)
 
 
-def _committed(bootstrap: str, group: str) -> dict[TopicPartition, int]:
-    with Admin(bootstrap) as admin:
+def _committed(access: Access, group: str) -> dict[TopicPartition, int]:
+    with Admin(access.bootstrap, **access.settings) as admin:
         return {place: each.offset for place, each in admin.group_offsets(group).items()}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ottla.client import Admin
+from ottla.client.access import Access
 from ottla.pipeline import records
 from ottla.pipeline.decoding import PROBLEM
 from ottla.pipeline.definition import Pipeline
@@ -19,15 +20,15 @@ Rows = list[dict[str, Any]]
 
 
 def preview(
-    pipeline: Pipeline, spark: SparkSession, bootstrap: str, record_count: int, row_count: int
+    pipeline: Pipeline, spark: SparkSession, access: Access, record_count: int, row_count: int
 ) -> Iterator[tuple[str, Rows]]:
     """Part by part: its first rows, made of the last records of each partition."""
     given: dict[str, DataFrame] = {}
-    with Admin(bootstrap) as admin:
+    with Admin(access.bootstrap, **access.settings) as admin:
         for source in pipeline.sources.values():
             starts = records.places(source, admin, f"-{record_count}")
             stops = records.places(source, admin, "end")
-            given[source.name] = records.range_of(source, spark, bootstrap, starts, stops)
+            given[source.name] = records.range_of(source, spark, access, starts, stops)
     parts = Parts(pipeline, spark, given)
     for name, frame in parts.frames.items():
         if name not in pipeline.tables:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ottla.client import Admin
+from ottla.client.access import Access
 from ottla.client.offset_spec import End, Start, parse_offset
 from ottla.pipeline.definition import Pipeline, Source
 
@@ -23,15 +24,15 @@ _SCHEMA = (
 Offsets = Mapping[str, Mapping[int, int]]
 
 
-def streams(pipeline: Pipeline, spark: SparkSession, bootstrap: str, group: str) -> dict[str, DataFrame]:
+def streams(pipeline: Pipeline, spark: SparkSession, access: Access, group: str) -> dict[str, DataFrame]:
     """Every source as a stream; the first run of a query begins where the source says."""
     found = {}
     for source in pipeline.sources.values():
         reader = (
             spark.readStream.format(_FORMAT)
-            .option("kafka.bootstrap.servers", bootstrap)
+            .options(**broker_options(access))
             .option("subscribe", ",".join(source.topics))
-            .option("startingOffsets", _start(source, bootstrap))
+            .option("startingOffsets", _start(source, access))
             .option("kafka.group.id", group)
         )
         if source.batch_records_max is not None:
@@ -40,13 +41,19 @@ def streams(pipeline: Pipeline, spark: SparkSession, bootstrap: str, group: str)
     return found
 
 
+def broker_options(access: Access) -> dict[str, str]:
+    """Spark's options for the way to the brokers."""
+    settings = {f"kafka.{name}": value for name, value in access.settings.items()}
+    return {"kafka.bootstrap.servers": access.bootstrap, **settings}
+
+
 def range_of(
-    source: Source, spark: SparkSession, bootstrap: str, starts: Offsets, stops: Offsets
+    source: Source, spark: SparkSession, access: Access, starts: Offsets, stops: Offsets
 ) -> DataFrame:
     """What lies between two places of a source, as a batch."""
     return (
         spark.read.format(_FORMAT)
-        .option("kafka.bootstrap.servers", bootstrap)
+        .options(**broker_options(access))
         .option("subscribe", ",".join(source.topics))
         .option("startingOffsets", as_json(starts))
         .option("endingOffsets", as_json(stops))
@@ -79,11 +86,11 @@ def examples(spark: SparkSession, source: Source, path: Path | None) -> DataFram
     return spark.createDataFrame(rows, _SCHEMA)
 
 
-def _start(source: Source, bootstrap: str) -> str:
+def _start(source: Source, access: Access) -> str:
     match parse_offset(source.start, 0):
         case Start():
             return "earliest"
         case End():
             return "latest"
-    with Admin(bootstrap) as admin:
+    with Admin(access.bootstrap, **access.settings) as admin:
         return as_json(places(source, admin, source.start))

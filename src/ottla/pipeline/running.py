@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.client.access import Access
 from ottla.pipeline import dead_letters, records
 from ottla.pipeline.definition import Pipeline, Sink, TopicTarget
 from ottla.pipeline.parts import Parts, problem_of
@@ -45,10 +46,10 @@ class Failure:
 
 
 class Run:
-    def __init__(self, pipeline: Pipeline, spark: SparkSession, bootstrap: str, *, once: bool) -> None:
+    def __init__(self, pipeline: Pipeline, spark: SparkSession, access: Access, *, once: bool) -> None:
         self._pipeline = pipeline
         self._spark = spark
-        self._bootstrap = bootstrap
+        self._access = access
         self._once = once
         self._is_stopping = False
         self._starters: dict[str, tuple[int, _Start]] = {  # by query: its line in the definition
@@ -101,7 +102,7 @@ class Run:
         return Parts(
             self._pipeline,
             self._spark,
-            records.streams(self._pipeline, self._spark, self._bootstrap, group),
+            records.streams(self._pipeline, self._spark, self._access, group),
         )
 
     def _start_sink(self, sink: Sink) -> StreamingQuery:
@@ -128,7 +129,7 @@ class Run:
     def _topic_writer(self, rows: DataFrame, topic: str, guarantee: str) -> DataStreamWriter:
         return (
             rows.writeStream.format("ottla")
-            .option("kafka.bootstrap.servers", self._bootstrap)
+            .options(**records.broker_options(self._access))
             .option("topic", topic)
             .option("delivery", guarantee)
         )

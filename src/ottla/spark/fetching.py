@@ -54,9 +54,11 @@ def _fetch(options: ReadOptions, range_: OffsetRange) -> Iterator[RecordBatch]:
         if consumer.position(target) > position:
             heard = time.monotonic()
         elif (time.monotonic() - heard) * 1000 > options.poll_timeout_ms:
+            problem = consumer.problem
             raise JobError(
                 f"{target} gave nothing at {position} for {options.poll_timeout_ms} ms, its range ends "
-                f"at {end_offset}: see whether its broker runs, or raise kafkaConsumer.pollTimeoutMs"
+                f"at {end_offset}{f' ({problem.text})' if problem else ''}: see whether its broker runs, or "
+                f"raise kafkaConsumer.pollTimeoutMs"
             )
     if columns.rows:
         yield columns.take()

@@ -100,7 +100,7 @@ class ReadOptions:
     group_prefix: str = "spark-ottla-source"
     mirrors_progress: bool = True
     poll_timeout_ms: int = 120_000  # a range that brings nothing for so long fails its task
-    client: Mapping[str, str] = field(default_factory=dict)  # settings of the consumer
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)  # settings of the consumer
 
     @property
     def reads_committed(self) -> bool:
@@ -113,7 +113,7 @@ class WriteOptions:
     topic: str | None  # None: each row names its own
     exactly_once: bool
     write_id: str | None  # makes a batch write repeatable
-    client: Mapping[str, str] = field(default_factory=dict)  # settings of the producer
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)  # settings of the producer
 
 
 def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:

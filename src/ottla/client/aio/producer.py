@@ -16,7 +16,7 @@ from ottla.client.aio.waiting import Changed
 from ottla.client.blocking import direct
 from ottla.client.cluster import Cluster
 from ottla.client.delivery import SendFuture
-from ottla.client.errors import Closed
+from ottla.client.errors import ClientError, Closed
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer_calls import ProducerCalls
@@ -165,6 +165,11 @@ class Producer:
     def buffered_bytes(self) -> int:
         """Of records that are not delivered yet."""
         return self._core.batches.bytes
+
+    @property
+    def problem(self) -> ClientError | None:
+        """Why records are not delivered yet, as far as is known."""
+        return self._core.problem
 
     flush = direct(ProducerCalls.flush)
 
