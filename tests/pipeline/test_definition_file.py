@@ -84,6 +84,15 @@ def test_a_whole_definition_is_read(tmp_path: Path) -> None:
     assert pipeline.sinks["ledger"].target == DatabaseTarget("sqlite", ledger, "payments", ("id",), ("id",))
 
 
+def test_where_sinks_write_does_not_depend_on_who_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of Spark Connect stands elsewhere than the person who runs the pipeline."""
+    write(tmp_path, WHOLE)
+    monkeypatch.chdir(tmp_path)
+    assert load_pipeline(Path(".")).sinks == load_pipeline(tmp_path).sinks
+
+
 def test_steps_come_behind_what_they_read_wherever_they_are_written(tmp_path: Path) -> None:
     pipeline = load_pipeline(write(tmp_path, WHOLE))
     assert [step.name for step in steps_in_order(pipeline)] == ["valid", "totals"]

@@ -58,3 +58,12 @@ def test_a_python_that_somebody_has_chosen_stays(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("PYSPARK_DRIVER_PYTHON", raising=False)
     session.use_this_python()
     assert os.environ["PYSPARK_PYTHON"] == os.environ.pop("PYSPARK_DRIVER_PYTHON") == "/usr/bin/python3"
+
+
+def test_machines_of_a_cluster_run_python_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrapper that this machine has is not on theirs."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "for monkeypatch to restore")
+        monkeypatch.delenv(name)
+    session.use_this_python(on_a_cluster=True)
+    assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable

@@ -85,9 +85,9 @@ def moved(target: Target, pipeline: Pipeline, into: str) -> Target:
         case TopicTarget():
             return replace(target, topic=into)
         case ParquetTarget():
-            return replace(target, path=pipeline.folder / into)
+            return replace(target, path=pipeline.folder.absolute() / into)
         case DeltaTarget():
-            return replace(target, path=into if "://" in into else str(pipeline.folder / into))
+            return replace(target, path=into if "://" in into else str(pipeline.folder.absolute() / into))
         case IcebergTarget() | DatabaseTarget():
             return replace(target, table=into)
 

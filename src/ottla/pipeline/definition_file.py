@@ -110,7 +110,7 @@ def _read_pipeline(top: Section, folder: Path, file: str) -> Pipeline:
         sinks={
             each: sink
             for each, section in _named(top, "sink")
-            if (sink := read_sink(each, section, folder)) is not None
+            if (sink := read_sink(each, section, folder.absolute())) is not None
         },
     )
     head.finish()

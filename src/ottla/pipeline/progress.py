@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -32,12 +33,14 @@ def progress_of(sink: str, query: StreamingQuery) -> Progress:
     if last is None:
         return Progress(sink, state)
     told: dict[str, Any] = json.loads(last.json)
+    # Through Spark Connect the sums over all sources are not in the text.
+    rate = last.processedRowsPerSecond
     return Progress(
         sink,
         state,
         batch=told["batchId"],
-        records=told.get("numInputRows", 0),
-        records_per_second=told.get("processedRowsPerSecond", 0.0),
+        records=last.numInputRows,
+        records_per_second=rate if math.isfinite(rate) else 0.0,
         batch_ms=told.get("durationMs", {}).get("triggerExecution", 0),
         lag=_lag(told["sources"]),
         failed=_failed(told.get("observedMetrics", {})),

@@ -50,10 +50,10 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
         from pyspark.sql import SparkSession
     except ImportError:
         raise PipelineError("pipelines need PySpark", "pip install 'ottla[spark]'") from None
-    use_this_python()
+    master = master or _LOCAL
+    use_this_python(on_a_cluster=not master.startswith("local"))
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they print what the raised error says as well
-    master = master or _LOCAL
     builder = SparkSession.builder.appName(app)
     if master.startswith("sc://"):
         builder = builder.remote(master)

@@ -52,7 +52,7 @@ PYTHONPATH=$kept exec "{python}" "$@"
 
 def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
     """The session of this process. `settings` are Spark's, with `__` in the place of dots."""
-    use_this_python()
+    use_this_python(on_a_cluster=not master.startswith("local"))
     use_some_java()
     from pyspark.sql import SparkSession
 
@@ -62,13 +62,15 @@ def local_session(master: str = "local[*]", **settings: str) -> SparkSession:
     return builder.getOrCreate()
 
 
-def use_this_python() -> None:
+def use_this_python(*, on_a_cluster: bool = False) -> None:
     """Otherwise Spark starts whatever `python3` is on the path, with other packages.
 
-    Sources that Spark finds by itself, as ours, run in the driver's Python also in tasks.
+    Sources that Spark finds by itself, as ours, run in the driver's Python also in tasks. The machines of a
+    cluster may have it at the same path; our wrapper around it they do not have.
     """
     if "PYSPARK_PYTHON" not in os.environ:
-        os.environ["PYSPARK_PYTHON"] = str(wrapped_python(Path(sys.executable), _cache()))
+        python = Path(sys.executable)
+        os.environ["PYSPARK_PYTHON"] = str(python if on_a_cluster else wrapped_python(python, _cache()))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", os.environ["PYSPARK_PYTHON"])
 
 

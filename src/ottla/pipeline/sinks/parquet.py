@@ -25,7 +25,7 @@ _BATCHES = "_batches"
 
 class ParquetSink:
     def __init__(self, target: ParquetTarget) -> None:
-        self._root = target.path.absolute()
+        self._root = target.path
         self._partition_by = target.partition_by
 
     def write(self, rows: DataFrame, query: str, batch: int) -> bool:
