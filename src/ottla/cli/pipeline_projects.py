@@ -49,7 +49,8 @@ def session(options: argparse.Namespace, pipeline: Pipeline) -> Iterator[SparkSe
     from ottla.cli.progress import Waiting
     from ottla.pipeline.session import spark_session
 
-    with Waiting("Spark starts"):
+    with Waiting("Spark starts") as waiting:
+        waiting.show()
         master = options.master or pipeline.master
         spark = spark_session(pipeline.name, master, pipeline.spark, pipeline.state / "spark.log")
     try:

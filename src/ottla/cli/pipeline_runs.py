@@ -6,13 +6,15 @@ import argparse
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import confirm
 from ottla.cli.output import Row, print_done, print_json_lines, print_plan, print_rows, styled
 from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded, session
+from ottla.cli.progress import Waiting
 
 if TYPE_CHECKING:
     from ottla.pipeline.definition import Pipeline
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("sink", "state", "batch", "records", "records_per_second", "batch_ms", "lag", "failed")
 _REDRAW_SECONDS = 0.5
-_UP = "\x1b[{lines}A\x1b[J"
+_UP = "\r\x1b[{lines}A\x1b[J"  # the keys that somebody typed stand before the cursor
+_UNWRAPPED, _WRAPPED = "\x1b[?7l", "\x1b[?7h"  # a line too long for the terminal is cut: it stays one line
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,16 +35,12 @@ def run(options: argparse.Namespace) -> int:
         access = brokers_of(options, pipeline)
         with session(options, pipeline) as spark:
             work = Run(pipeline, spark, access, once=options.once)
-            work.start()
-            previous = [
-                signal.signal(each, lambda *_: work.stop()) for each in (signal.SIGINT, signal.SIGTERM)
-            ]
             view = _View(pipeline, options.output)
-            try:
+            with _told_to_stop(work.stop):
+                with Waiting("the queries start") as waiting:
+                    waiting.show()
+                    work.start()
                 failure = work.watch(view.show)
-            finally:
-                for each, handler in zip((signal.SIGINT, signal.SIGTERM), previous, strict=True):
-                    signal.signal(each, handler)
             state = "stopped" if failure is None else "failed"
             write_status(pipeline, work.progress(), state, None if failure is None else str(failure.text))
     if failure is not None:
@@ -51,6 +50,27 @@ def run(options: argparse.Namespace) -> int:
         )
     view.finish()
     return ExitCode.DONE
+
+
+@contextmanager
+def _told_to_stop(stop: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are a wish, to be heard soon; whoever wishes it twice does not wait."""
+    previous = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for each, handler in previous.items():
+            signal.signal(each, handler)
+
+    def handle(*_: object) -> None:
+        restore()
+        stop()
+
+    for each in previous:
+        signal.signal(each, handle)
+    try:
+        yield
+    finally:
+        restore()
 
 
 class _View:
@@ -83,7 +103,9 @@ class _View:
     def _redraw(self, progress: Sequence[Progress]) -> None:
         if self._lines:
             print(_UP.format(lines=self._lines), end="")
+        print(_UNWRAPPED, end="")
         print_rows([_row(each) for each in progress], "table", _COLUMNS)
+        print(_WRAPPED, end="")
         self._lines = len(progress) + 1
         sys.stdout.flush()
 

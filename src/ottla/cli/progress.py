@@ -54,6 +54,12 @@ class Waiting:
                 self.clear()
                 print(f"ottla: still waiting: {reason}", file=sys.stderr, flush=True)
 
+    def show(self) -> None:
+        """At once, for what takes its time and cannot tick."""
+        if self._terminal:
+            self._shown = time.monotonic()
+            print(f"{_CLEAR_LINE}{self._text} …", end="", file=sys.stderr, flush=True)
+
     def clear(self) -> None:
         """Before something else is printed; the next tick draws the line again."""
         if self._shown:

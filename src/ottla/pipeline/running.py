@@ -62,7 +62,8 @@ class Run:
     def start(self) -> None:
         """Raises DefinitionError when Spark does not take a query."""
         for name in self._starters:
-            self._start(name)
+            if not self._is_stopping:
+                self._start(name)
 
     def stop(self) -> None:
         """From a signal handler too: the run ends soon."""
