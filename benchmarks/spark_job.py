@@ -100,7 +100,8 @@ class Job:
         found = sorted(seen)
         query.stop()
         p50, p99 = (found[int(len(found) * share)] * 1000 for share in (0.5, 0.99))
-        _tell(case="latency", bytes=100, result=f"p50 {p50:.0f} ms, p99 {p99:.0f} ms")
+        phases = _median_phases(query.recentProgress)
+        _tell(case="latency", bytes=100, result=f"p50 {p50:.0f} ms, p99 {p99:.0f} ms", phases_ms=phases)
 
     def _measure_memory(self) -> None:
         """Of Spark's Java and of its Python processes, minute by minute, at a million rows a minute."""
@@ -186,6 +187,13 @@ def _session(connector: str) -> Any:
         settings["spark__jars"] = ",".join(str(path) for path in spark_connector_jars())
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return local_session("local[2]", **settings, spark__ui__showConsoleProgress="false")
+
+
+def _median_phases(progress: list[Any]) -> dict[str, float]:
+    """What a batch spends its time on, as Spark tells it."""
+    batches = [each.durationMs for each in progress if each.numInputRows]
+    names = sorted({name for batch in batches for name in batch})
+    return {name: statistics.median(batch.get(name, 0) for batch in batches) for name in names}
 
 
 def _produce_steadily(bootstrap: str, topic: str, stop: threading.Event) -> None:

@@ -166,6 +166,32 @@ def test_a_new_query_starts_at_the_end_unless_told_otherwise(
     later.stop()
 
 
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_what_is_deleted_under_a_running_query_is_told_or_stepped_over_by_its_tasks(
+    broker: BrokerProcess, admin: Admin, new_topic: NewTopic, fails: str
+) -> None:
+    topic = new_topic()
+    _fill(broker, topic, range(5))
+    reader = _reader(broker, subscribe=topic, failOnDataLoss=fails, mirrorProgress="false")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert _read(reader, start, end) == [b"0", b"1", b"2", b"3", b"4"]
+    _fill(broker, topic, range(5, 10))
+    admin.delete_records({TopicPartition(topic, 0): 7})
+    later = reader.latestOffset(end, ReadAllAvailable())
+    if fails == "true":
+        with pytest.raises(DataLoss, match="no longer has offset 5"):
+            _read(reader, end, later)
+    else:
+        assert _read(reader, end, later) == [b"7", b"8", b"9"]
+    reader.stop()
+
+
+def _read(reader: TopicStreamReader, start: Any, end: Any) -> list[bytes]:
+    batches = [batch for each in reader.partitions(start, end) for batch in reader.read(each)]
+    return [value for batch in batches for value in batch["value"].to_pylist()]
+
+
 def test_a_topic_that_is_created_anew_under_a_query_is_loss_even_when_it_has_grown(
     broker: BrokerProcess, admin: Admin, new_topic: NewTopic
 ) -> None:

@@ -3,8 +3,8 @@ else.
 
 A source in Python is not told which query it belongs to, but its tasks are. So the tasks of a run's first
 batch commit their starts under a group named after the query, with the reader's id as metadata; the driver's
-reader finds the group by that id, and from then on commits the end of every finished batch. The metadata
-also keeps the topic's id, by which a later run sees that a topic was created anew.
+reader finds the group by that id, and from then on commits the end of finished batches: of each one when
+nothing new waits to be read, else of one in half a second, since records wait while it commits.
 
 The group is a mirror: Spark's checkpoint decides where a query goes on. What goes wrong here is logged, no
 more.
@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +28,7 @@ from ottla.spark.options import ReadOptions
 
 log = logging.getLogger(__name__)
 
+_COMMIT_SECONDS = 0.5  # between commits of a query that has something to do
 _QUERY_ID = "sql.streaming.queryId"
 
 
@@ -52,12 +55,15 @@ class ProgressMirror:
         self._reader_id = reader_id
         self._group_id = options.group_id
         self._committed: Offsets = {}
+        self._tried = -math.inf  # when, by the monotonic clock
         self._failed = False  # said once
 
-    def commit(self, admin: Admin, offsets: Offsets) -> None:
+    def commit(self, admin: Admin, offsets: Offsets, *, is_idle: bool) -> None:
         news = {target: offset for target, offset in offsets.items() if self._committed.get(target) != offset}
-        if not news:
+        now = time.monotonic()
+        if not news or (not is_idle and now - self._tried < _COMMIT_SECONDS):
             return
+        self._tried = now
         try:
             if self._group_id is None:
                 self._group_id = self._find_group(admin)

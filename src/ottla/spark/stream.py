@@ -51,6 +51,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._topic_ids: dict[str, str] = {}  # as this run first saw them
         self._last_end: Offsets = {}  # of the partitions, as brokers last told
         self._target: Offsets | None = None  # where AvailableNow stops
+        self._planned: tuple[Offsets, ...] = ()  # start and end of the last batch that was cut into ranges
         self._announced = False
         self._triggered = time.monotonic()  # when the last batch was given, for maxTriggerDelay
 
@@ -82,14 +83,15 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # noqa: N802
-        """`start` is the end of the last batch, which is finished: the moment to mirror it."""
+        """`start` is the end of the last batch, which is finished and can be mirrored."""
         begun = from_json(start)
+        end = self._look() if self._target is None else self._within_target(begun)
+        is_idle = not _is_new(begun, end)
         if self._announced and self._options.mirrors_progress:
-            self._mirror.commit(self._admin, begun)
+            self._mirror.commit(self._admin, begun, is_idle=is_idle)
         if self._target is not None:
-            return to_json(self._limited(begun, self._within_target(begun), limit))
-        end = self._look()
-        if not _is_new(begun, end):
+            return to_json(self._limited(begun, end, limit))
+        if is_idle:
             self._wait_for_more(end)
             end = self._look()
         self._policy.gone_partitions(begun, end)
@@ -128,7 +130,12 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._target
 
     def _begun(self, begun: Offsets, end: Offsets) -> Offsets:
-        """Where a batch with this end starts, in the partitions that are still there."""
+        """Where a batch with this end starts, in the partitions that are still there.
+
+        One that goes on where this run was is not looked at again: its tasks find what is gone since then.
+        """
+        if begun in self._planned and _goes_on(begun, end):
+            return begun
         try:
             first = self._admin.earliest_offsets(end)
         except (UnknownTopic, UnknownPartition):
@@ -179,6 +186,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not wanted:
             return []
         begun = self._begun(from_json(start), wanted)
+        self._planned = (begun, wanted)
         ranges = ranges_between(begun, wanted)
         tasks = cut_into_tasks(
             ranges,
@@ -205,6 +213,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Json) -> None:
         """Nothing: it comes one batch late; `latestOffset` knows sooner what is finished."""
+
+
+def _goes_on(begun: Offsets, end: Offsets) -> bool:
+    return begun.keys() == end.keys() and all(begun[target] <= end[target] for target in end)
 
 
 def _is_new(begun: Offsets, end: Offsets) -> bool:
