@@ -22,6 +22,7 @@ from ottla.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
 )
 from ottla.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -88,15 +89,18 @@ class Ledger:
         return all(data.last_stable_offset == data.high_watermark for _, data in self._partitions())
 
     def offset(self) -> int:
+        assert eventually(lambda: self._group().error_code == ErrorCode.NONE, PATIENCE_S), "loaded"
+        (found,) = self._group().topics[0].partitions
+        assert found.error_code == ErrorCode.NONE
+        return max(0, found.committed_offset)
+
+    def _group(self) -> OffsetFetchResponseGroup:
         topics = [OffsetFetchRequestTopics(self.topic, partition_indexes=[0])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self.group, topics=topics)])
         (group,) = self.client.call(request, 8).groups
-        if group.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            time.sleep(0.01)
-            return self.offset()
-        (found,) = group.topics[0].partitions
-        assert found.error_code == group.error_code == ErrorCode.NONE
-        return max(0, found.committed_offset)
+        assert isinstance(group, OffsetFetchResponseGroup)
+        assert group.error_code in (ErrorCode.NONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return group
 
     def _partitions(self) -> list[tuple[list[bytes | None], PartitionData]]:
         return [committed(self.client, self.topic, partition) for partition in range(PARTITIONS)]
