@@ -147,3 +147,10 @@ def test_a_client_without_a_name_is_served(broker: BrokerProcess) -> None:
     with WireClient(broker.bootstrap, client_id=None) as client:
         assert ask(client, 3).error_code == ErrorCode.NONE
         create_topic(client)
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_features_that_clients_look_for_are_finalized(client: WireClient, version: int) -> None:
+    answer = client.call(ApiVersionsRequest("tests", "1"), version)
+    told = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert told == {"group.version": 1, "transaction.version": 2}
