@@ -16,12 +16,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.against_kafka.bench import CPU_US, Bench, Clients
-from benchmarks.against_kafka.families import fetches, produces, requests
+from benchmarks.against_kafka.families import fetches, groups, produces, requests
 from benchmarks.against_kafka.rows import OTTLA, OTTLA_UNFLUSHED, QUICK
 from benchmarks.against_kafka.table import number
 from benchmarks.processes import CLIENT_CORE
 
-_TRIALS = (*requests.TRIALS, *produces.TRIALS, *fetches.HOT)
+_TRIALS = (*requests.TRIALS, *produces.TRIALS, *fetches.HOT, *groups.COMMITS)
 _COLUMNS = {CPU_US: "CPU µs", "p50_us": "p50 µs", "p99_us": "p99 µs", "p999_us": "p99.9 µs"}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ottla.coordinator.group_records import (
     GroupMetadataKey,
@@ -16,9 +18,11 @@ from ottla.coordinator.group_records import (
     OffsetRecord,
     group_record,
     offset_record,
+    plain_offset_record,
     read_record,
 )
 from ottla.coordinator.state_log import StateRecord, partition_for
+from ottla.coordinator.versioned import decode_versioned, encode_versioned
 from ottla.model.errors import Malformed
 
 
@@ -63,6 +67,43 @@ def test_offset_commits(value: OffsetCommitValue, expected: str) -> None:
     assert record.value is not None
     assert record.value.hex() == expected
     assert read_record(record) == OffsetRecord(OffsetCommitKey("g", "orders", 7), value)
+
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=20) | st.sampled_from(
+    ["x" * 400, "x" * 401]
+)
+
+
+@given(group=NAMES, topic=NAMES, partition=INT32, offset=INT64, leader_epoch=INT32, timestamp_ms=INT64)
+def test_the_short_way_of_a_commit_gives_what_the_codec_does(
+    group: str, topic: str, partition: int, offset: int, leader_epoch: int, timestamp_ms: int
+) -> None:
+    key, value = (
+        OffsetCommitKey(group, topic, partition),
+        OffsetCommitValue(offset, leader_epoch, "", timestamp_ms),
+    )
+    record = plain_offset_record(group, topic, partition, offset, leader_epoch, timestamp_ms)
+    assert record == StateRecord(encode_versioned(key, 1), encode_versioned(value, 3))
+    for _ in range(2):  # the second time from what was kept
+        assert read_record(record) == OffsetRecord(key, value)
+        assert offset_record(key, value) == record
+
+
+@given(data=st.binary(min_size=22, max_size=22))
+def test_a_value_of_the_usual_size_is_read_as_the_codec_reads_it(data: bytes) -> None:
+    for version in range(5):
+        value = version.to_bytes(2, "big") + data
+        try:
+            expected = decode_versioned(OffsetCommitValue, value)
+        except Malformed:
+            with pytest.raises(Malformed):
+                read_record(StateRecord(bytes.fromhex(OFFSET_KEY), value))
+        else:
+            read = read_record(StateRecord(bytes.fromhex(OFFSET_KEY), value))
+            assert isinstance(read, OffsetRecord)
+            assert read.value == expected
 
 
 def test_group_metadata() -> None:

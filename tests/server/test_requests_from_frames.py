@@ -1,5 +1,5 @@
-"""Produce and Fetch, read straight from their frames, are what the declared messages say; and whatever else a
-peer sends is left to those.
+"""Produce, Fetch and OffsetCommit, read straight from their frames, are what the declared messages say; and
+whatever else a peer sends is left to those.
 """
 
 from __future__ import annotations
@@ -14,20 +14,27 @@ from ottla.model.errors import Malformed
 from ottla.protocol.codec import decode, encode_bytes
 from ottla.protocol.fields import Message
 from ottla.protocol.messages.fetch import FetchRequest
+from ottla.protocol.messages.offset_commit import OffsetCommitRequest
 from ottla.protocol.messages.produce import ProduceRequest
-from ottla.server import fetch_requests, produce_requests
+from ottla.server import fetch_requests, offset_commit_requests, produce_requests
 from protocol.random_messages import random_message
 
 VERSIONS = [
     *((ProduceRequest, version) for version in range(3, 14)),
     *((FetchRequest, version) for version in range(4, 19)),
+    *((OffsetCommitRequest, version) for version in range(2, 11)),
 ]
 IDS = [f"{message_type.__name__}-v{version}" for message_type, version in VERSIONS]
+READERS: dict[type[Message], Any] = {
+    ProduceRequest: produce_requests,
+    FetchRequest: fetch_requests,
+    OffsetCommitRequest: offset_commit_requests,
+}
 COUNTS = (-1, -2, 2**31 - 1, -(2**31), 30_001)
 
 
 def read_usual(message_type: type[Message]) -> Callable[[memoryview, int, int], Any]:
-    return produce_requests.read_usual if message_type is ProduceRequest else fetch_requests.read_usual
+    return READERS[message_type].read_usual  # type: ignore[no-any-return]
 
 
 def fields(work: Any) -> Any:
@@ -38,6 +45,17 @@ def fields(work: Any) -> Any:
             for topic in work.topics
         ]
         return work.transactional_id, work.acks, work.timeout_ms, topics
+    if isinstance(work, offset_commit_requests.CommitWork):
+        commits = [
+            (
+                topic.name,
+                topic.topic_id,
+                [(part.index, part.offset, part.leader_epoch, part.metadata) for part in topic.partitions],
+            )
+            for topic in work.topics
+        ]
+        by = (work.group_id, work.generation, work.member_id, work.instance_id)
+        return *by, work.retention_ms, work.partition_count, commits
     assert isinstance(work, fetch_requests.FetchWork)
     asked = [
         (
@@ -62,6 +80,8 @@ def declared(message_type: type[Message], version: int, frame: memoryview, posit
         return None
     if isinstance(message, ProduceRequest):
         return fields(produce_requests.of_message(message))
+    if isinstance(message, OffsetCommitRequest):
+        return fields(offset_commit_requests.of_message(message))
     assert isinstance(message, FetchRequest)
     return fields(fetch_requests.of_message(message, version))
 
@@ -79,9 +99,8 @@ def check(message_type: type[Message], version: int, data: bytes) -> bool:
 def usual(rng: random.Random, message_type: type[Message], version: int) -> Message:
     """One that needs no other way: nothing tagged, nothing forgotten."""
     message = random_message(rng, message_type, version)
-    if isinstance(message, ProduceRequest):
+    if not isinstance(message, FetchRequest):
         return message
-    assert isinstance(message, FetchRequest)
     plain = FetchRequest(
         replica_id=message.replica_id,
         max_wait_ms=message.max_wait_ms,

@@ -84,8 +84,8 @@ def _generation(peers: list[Peer], group: str, members: list[str], wanted: bytes
     return [each.member_id for each in joined]
 
 
+COMMITS = (_commits(Shape(16), 2, quick=True), _commits(Shape(16, 4), 2))
 TRIALS = (
-    _commits(Shape(16), 2, quick=True),
-    _commits(Shape(16, 4), 2),
+    *COMMITS,
     Trial((Row(f"rebalance of {_MEMBERS} members", "s", "seconds", lower_is_better=True),), _rebalance),
 )

@@ -85,7 +85,8 @@ class GroupMachine:
                     self.offsets.apply_open(key, value, producer_id)
                 else:
                     self.offsets.apply(key, value)
-                self._drop_if_nothing_is_left(key.group)
+                if value is None:
+                    self._drop_if_nothing_is_left(key.group)
             case GroupRecord(key, value):
                 self._apply_group(key, value)
             case ConsumerRecord():

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.coordinator.consumer_group import ConsumerGroup, Wait
-from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue, offset_record
+from ottla.coordinator.group_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    offset_record,
+    plain_offset_record,
+)
 from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.groups import Group
 from ottla.coordinator.state_log import StateRecord
@@ -35,13 +40,16 @@ class Commit(NamedTuple):
 
 def commit_records(commit: Commit, wall_ms: int) -> list[StateRecord]:
     expire_ms = wall_ms + commit.retention_ms if commit.retention_ms >= 0 else -1
-    return [
-        offset_record(
-            OffsetCommitKey(commit.group_id, each.topic, each.partition),
-            OffsetCommitValue(each.offset, each.leader_epoch, each.metadata or "", wall_ms, expire_ms),
-        )
-        for each in commit.partitions
-    ]
+    group_id = commit.group_id
+    records = []
+    for topic, partition, offset, leader_epoch, metadata in commit.partitions:
+        if metadata or expire_ms >= 0:
+            key = OffsetCommitKey(group_id, topic, partition)
+            value = OffsetCommitValue(offset, leader_epoch, metadata or "", wall_ms, expire_ms)
+            records.append(offset_record(key, value))
+        else:
+            records.append(plain_offset_record(group_id, topic, partition, offset, leader_epoch, wall_ms))
+    return records
 
 
 def check_commit(group: Group, commit: Commit, now_ms: int, in_transaction: bool) -> None:

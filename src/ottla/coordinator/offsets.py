@@ -61,11 +61,12 @@ class Offsets:
     # -- changing ------------------------------------------------------------------------------------------
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        place = Place(key.group, key.topic, key.partition)
-        for producer_id in self._open_of_group.get(key.group, {}).pop(place, ()):
-            del self._open[producer_id][place]  # it was written earlier, so it must not win later
-        self._drop_if_empty(key.group)
-        self._set(place, value)
+        if key.group in self._open_of_group:
+            place = Place(key.group, key.topic, key.partition)
+            for producer_id in self._open_of_group[key.group].pop(place, ()):
+                del self._open[producer_id][place]  # it was written earlier, so it must not win later
+            self._drop_if_empty(key.group)
+        self._set(key.group, key.topic, key.partition, value)
 
     def apply_open(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int) -> None:
         """A commit that counts once its transaction is committed."""
@@ -81,20 +82,24 @@ class Offsets:
                 del self._open_of_group[place.group_id][place]
                 self._drop_if_empty(place.group_id)
             if committed:
-                self._set(place, value)
+                self._set(*place, value)
 
-    def _set(self, place: Place, value: OffsetCommitValue | None) -> None:
+    def _set(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue | None) -> None:
+        topics = self._by_group.get(group_id)
         if value is not None:
-            topics = self._by_group.setdefault(place.group_id, {})
-            topics.setdefault(place.topic, {})[place.partition] = value
-            return
-        topics = self._by_group.get(place.group_id, {})
-        partitions = topics.get(place.topic, {})
-        partitions.pop(place.partition, None)
-        if not partitions:
-            topics.pop(place.topic, None)
-        if not topics:
-            self._by_group.pop(place.group_id, None)
+            if topics is None:
+                topics = self._by_group[group_id] = {}
+            partitions = topics.get(topic)
+            if partitions is None:
+                partitions = topics[topic] = {}
+            partitions[partition] = value
+        elif topics is not None:
+            partitions = topics.get(topic, {})
+            partitions.pop(partition, None)
+            if not partitions:
+                topics.pop(topic, None)
+            if not topics:
+                del self._by_group[group_id]
 
     def _drop_if_empty(self, group_id: str) -> None:
         if group_id in self._open_of_group and not self._open_of_group[group_id]:

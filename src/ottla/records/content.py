@@ -44,6 +44,10 @@ class Record(NamedTuple):
     """Names that are not UTF-8 keep their bytes by surrogateescape."""
 
 
+RecordFields = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
+"""A Record, or a tuple like one."""
+
+
 def records_of(batch: Bytes, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
     """The records of one whole batch, decoded as they are asked for; CorruptRecords where that ends."""
     header = _header_of(batch)
@@ -75,7 +79,7 @@ def records_of(batch: Bytes, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES
 
 
 def build_batch(
-    records: Iterable[Record],
+    records: Iterable[RecordFields],
     *,
     base_offset: int = 0,
     codec: int = Codec.NONE,

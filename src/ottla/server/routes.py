@@ -15,7 +15,7 @@ from ottla.protocol.codec import reader
 from ottla.protocol.fields import Message
 from ottla.protocol.primitives import Buffer
 from ottla.security.authorizer import Operation, ResourceType
-from ottla.server import fetch_requests, produce_requests
+from ottla.server import fetch_requests, offset_commit_requests, produce_requests
 from ottla.server.exchange import ApiMetrics, Exchange
 from ottla.server.handlers import (
     add_offsets_to_txn,
@@ -125,7 +125,14 @@ def all_routes() -> list[Route]:
         Route(apis.FETCH, (4, 18), op.READ, on.TOPIC, fetch.handle, reader_of=fetch_requests.reader_of),
         Route(apis.LIST_OFFSETS, (1, 11), op.DESCRIBE, on.TOPIC, list_offsets.handle),
         Route(apis.METADATA, (0, 13), op.DESCRIBE, on.TOPIC, metadata.handle),
-        Route(apis.OFFSET_COMMIT, (2, 10), op.READ, on.GROUP, offset_commit.handle),
+        Route(
+            apis.OFFSET_COMMIT,
+            (2, 10),
+            op.READ,
+            on.GROUP,
+            offset_commit.handle,
+            reader_of=offset_commit_requests.reader_of,
+        ),
         Route(apis.OFFSET_FETCH, (1, 10), op.DESCRIBE, on.GROUP, offset_fetch.handle),
         Route(apis.FIND_COORDINATOR, (0, 6), op.DESCRIBE, on.GROUP, find_coordinator.handle),
         Route(apis.JOIN_GROUP, (0, 9), op.READ, on.GROUP, join_group.handle),

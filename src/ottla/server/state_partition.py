@@ -15,7 +15,7 @@ from ottla.coordinator.state_log import StateMachine, StateRecord
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from ottla.records.batch import HEADER_BYTES, TRANSACTIONAL, CheckedBatch, read_header
-from ottla.records.content import Record, build_batch
+from ottla.records.content import build_batch
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.server.parking import ParkingKey
@@ -80,7 +80,11 @@ class StatePartition(Generic[M]):
 
         They are in the log all or not at all. Refused, with nothing applied, when they do not fit one batch.
         """
-        size = sum(len(key) + len(value or b"") + _RECORD_BYTES_MAX for key, value in records)
+        size = 0
+        for key, value in records:
+            size += len(key) + _RECORD_BYTES_MAX
+            if value is not None:
+                size += len(value)
         if size > self._batch_bytes_max:
             raise Refused(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
@@ -155,10 +159,11 @@ class StatePartition(Generic[M]):
         run: list[StateRecord] = []
         run_size = 0
         run_producer: Producer | None = None
+        bytes_max = self._batch_bytes_max
         for write in writes:
             if not write.records:
                 continue
-            if run and (run_size + write.size > self._batch_bytes_max or write.producer != run_producer):
+            if run and (run_size + write.size > bytes_max or write.producer != run_producer):
                 batches.append(self._batch(run, run_producer, now_ms))
                 run, run_size = [], 0
             run += write.records
@@ -170,7 +175,7 @@ class StatePartition(Generic[M]):
 
     def _batch(self, records: Sequence[StateRecord], producer: Producer | None, now_ms: int) -> CheckedBatch:
         built = build_batch(
-            [Record(offset, now_ms, key, value) for offset, (key, value) in enumerate(records)],
+            [(offset, now_ms, key, value, ()) for offset, (key, value) in enumerate(records)],
             codec=self._topic.codec,
             flags=TRANSACTIONAL if producer is not None else 0,
             producer_id=producer.id if producer is not None else NO_PRODUCER_ID,

@@ -70,7 +70,10 @@ class _Commit:
         if refusal is not None:
             self._answer(self._translated(refusal.code))
             return
-        parts = parts_of(self._exchange.request.topics)
+        parts = parts_of(
+            self._exchange.request.topics,
+            lambda topic, partitions: TxnOffsetCommitRequestTopic(topic.name, partitions),
+        )
         self._left = len(parts)
         self._services.long_requests.begin(PartOf(self._exchange), self._write(parts))
 
