@@ -16,6 +16,7 @@ from ottla.testing import BrokerProcess
 
 MIB = 1024 * 1024
 
+_LOG_PATIENCE_SECONDS = 10
 _LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} (INFO|WARNING|ERROR) +[\w.]+: ")
 _CLOSED = re.compile(r"server\.reactor: closed 127\.0\.0\.1:(\d+) on PLAINTEXT: (.+)")
 _STARTUP = re.compile(r"Ottla broker|  (listens on|keeps data|zookeeper|metrics|try it|stop it) |note: ")
@@ -28,6 +29,7 @@ class Ground:
         env = {"OTTLA_KERNEL": kernel} if kernel is not None else {}
         self.process = BrokerProcess(data_dir, settings, env=env).start()
         self._log_read = 0
+        self._left: Counter[int] = Counter()  # ports of peers that may still be told of
 
     @property
     def address(self) -> str:
@@ -61,7 +63,8 @@ class Ground:
     def new_log_lines(self) -> list[str]:
         """What was logged since the last call; every line is a line of its own, and none tells of a bug."""
         text = self.process.output()
-        fresh, self._log_read = text[self._log_read :], len(text)
+        end = text.rfind("\n") + 1  # one may be being written
+        fresh, self._log_read = text[self._log_read : end], end
         lines = [line for line in fresh.splitlines() if not _STARTUP.match(line)]
         for at, line in enumerate(lines):
             assert _LOG_LINE.match(line), "no line of ours:\n" + "\n".join(lines[max(0, at - 1) : at + 40])
@@ -72,16 +75,23 @@ class Ground:
     def check_closed(self, ports: Collection[int], maybe: Collection[int] = ()) -> list[str]:
         """Each of these peers, and nobody else, was closed with one line that says why. Returns the reasons.
 
-        `maybe` are peers that left before their fate was known.
+        `maybe` are peers that left before their fate was known: a busy broker may find out only later.
         """
-        time.sleep(0.02)  # the last line may still be on its way
-        found = [_CLOSED.search(line) for line in self.new_log_lines()]
-        told = [(int(line[1]), line[2]) for line in found if line is not None]
-        counts = Counter(port for port, _ in told)
-        counts.subtract(ports)
-        wrong = {
-            port: count for port, count in counts.items() if count and not (count == 1 and port in maybe)
-        }
+        self._left.update(maybe)
+        told: list[tuple[int, str]] = []
+        deadline = time.monotonic() + _LOG_PATIENCE_SECONDS
+        while True:
+            found = [_CLOSED.search(line) for line in self.new_log_lines()]
+            told += [(int(line[1]), line[2]) for line in found if line is not None]
+            counts = Counter(port for port, _ in told)
+            counts.subtract(ports)
+            if not any(count < 0 for count in counts.values()) or time.monotonic() > deadline:
+                break
+            time.sleep(0.02)
+        for port in [port for port, count in counts.items() if count > 0 and self._left[port]]:
+            counts[port] -= 1
+            self._left[port] -= 1
+        wrong = {port: count for port, count in counts.items() if count}
         assert not wrong, [line for line in told if line[0] in wrong] or wrong
         return [reason for _, reason in told]
 
