@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
-from pathlib import Path
 from types import ModuleType
 
-_PACKAGE = Path(__file__).parent
+_PACKAGE = os.path.dirname(__file__)  # pathlib would take a good part of the start of a command
+_DECLARATION, _SOURCE, _COMPILED = ".pxd", ".py", EXTENSION_SUFFIXES[0]
 _ROOMS = (
     "model",
     "protocol",
@@ -33,7 +33,7 @@ _ROOMS = (
 class _SourceFinder:
     """Finds the sources of modules beside which there is a compiled form, which Python would prefer."""
 
-    def __init__(self, sources: dict[str, Path]) -> None:
+    def __init__(self, sources: dict[str, str]) -> None:
         self._sources = sources
 
     def find_spec(
@@ -47,27 +47,31 @@ class _SourceFinder:
         return spec_from_file_location(name, source)
 
 
-def sources() -> dict[str, Path]:
-    """The modules that have a compiled form, by name."""
+def sources() -> dict[str, str]:
+    """The files of modules that have a compiled form, by the modules' names."""
     found = {}
     for room in _ROOMS:
-        for declared in sorted((_PACKAGE / room).glob("*.pxd")):
-            source = declared.with_suffix(".py")
-            if source.exists():
-                found[".".join(("ottla", *room.split("/"), source.stem))] = source
+        directory = os.path.join(_PACKAGE, room)
+        files = set(os.listdir(directory)) if os.path.isdir(directory) else set()  # none in a zip archive
+        for declaration in sorted(name for name in files if name.endswith(_DECLARATION)):
+            module = declaration.removesuffix(_DECLARATION)
+            if module + _SOURCE in files:
+                name = ".".join(("ottla", *room.split("/"), module))
+                found[name] = os.path.join(directory, module + _SOURCE)
     return found
 
 
 def are_usable() -> bool:
     """Whether all of them were compiled, and of what their sources are now."""
-    in_checkout = (_PACKAGE.parent.parent / "setup.py").exists()  # elsewhere times of files say nothing
+    project = os.path.dirname(os.path.dirname(_PACKAGE))
+    in_checkout = os.path.exists(os.path.join(project, "setup.py"))  # elsewhere times of files say nothing
     for source in sources().values():
-        compiled = source.with_suffix(EXTENSION_SUFFIXES[0])
-        if not compiled.exists():
+        module = source.removesuffix(_SOURCE)
+        if not os.path.exists(module + _COMPILED):
             return False
         if in_checkout:
-            newest = max(source.stat().st_mtime, source.with_suffix(".pxd").stat().st_mtime)
-            if compiled.stat().st_mtime < newest:
+            newest = max(os.path.getmtime(source), os.path.getmtime(module + _DECLARATION))
+            if os.path.getmtime(module + _COMPILED) < newest:
                 return False
     return True
 

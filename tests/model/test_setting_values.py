@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -151,7 +150,7 @@ def test_what_is_not_implemented_is_refused_unless_it_is_the_default(
 
 
 def test_an_unsupported_setting_without_default_must_be_left_unset() -> None:
-    setting = replace(BROKER_SETTINGS["broker.rack"], unsupported="it is not supported yet")
+    setting = BROKER_SETTINGS["broker.rack"]._replace(unsupported="it is not supported yet")
     with pytest.raises(InvalidSetting, match=r"not supported yet; leave it unset$"):
         parse(setting, "localhost:2181")
 

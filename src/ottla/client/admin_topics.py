@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
@@ -90,6 +89,8 @@ async def _ask(cluster: Cluster, topics: list[str] | None, deadline_ms: int) -> 
 
 async def unknown_topic(cluster: Cluster, name: str, deadline_ms: int) -> UnknownTopic:
     known = [topic.name for topic in (await _ask(cluster, None, deadline_ms)).topics if topic.name]
+    import difflib  # only mistakes need it
+
     return UnknownTopic(name, tuple(difflib.get_close_matches(name, known, n=_NEAREST_COUNT)))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.client.cluster_view import Broker
 from ottla.model.config_types import ConfigSource
@@ -11,47 +12,41 @@ from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicId, TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterDescription:
+class ClusterDescription(NamedTuple):
     id: str
     controller_id: int
     brokers: tuple[Broker, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRange:
+class ApiRange(NamedTuple):
     key: int
     name: str  # "" for an API that this client does not know
     first: int
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerVersions:
+class BrokerVersions(NamedTuple):
     apis: tuple[ApiRange, ...]
     supported_features: Mapping[str, tuple[int, int]]
     finalized_features: Mapping[str, tuple[int, int]]
     finalized_epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     name: str
     partitions: int = -1  # -1: the broker's default
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = MappingProxyType({})
     assignment: Mapping[int, Sequence[int]] | None = None  # brokers by partition, instead of the two numbers
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     name: str
     value: str | None
     source: ConfigSource | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     name: str
     value: str | None  # None also for secrets
     source: ConfigSource | None  # None: the broker did not say
@@ -66,14 +61,12 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
+class ConfigResource(NamedTuple):
     kind: str  # topic, broker, client_metrics, group
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class CreatedTopic:
+class CreatedTopic(NamedTuple):
     name: str
     id: TopicId
     partitions: int  # -1: an old broker did not say
@@ -81,15 +74,13 @@ class CreatedTopic:
     configs: Mapping[str, ConfigEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundOffset:
+class FoundOffset(NamedTuple):
     offset: int | None  # None: the partition has no such record
     timestamp_ms: int | None
     leader_epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSize:
+class ReplicaSize(NamedTuple):
     topic: str
     partition: int
     bytes: int
@@ -97,8 +88,7 @@ class ReplicaSize:
     is_future: bool  # a copy on its way into this directory
 
 
-@dataclass(frozen=True, slots=True)
-class LogDir:
+class LogDir(NamedTuple):
     broker_id: int
     path: str
     error: ErrorCode
@@ -107,8 +97,7 @@ class LogDir:
     replicas: tuple[ReplicaSize, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupListing:
+class GroupListing(NamedTuple):
     id: str
     protocol_type: str
     state: str  # "" where an old broker did not say
@@ -116,8 +105,7 @@ class GroupListing:
     coordinator: Broker
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMember:
+class GroupMember(NamedTuple):
     id: str
     instance_id: str | None
     client_id: str
@@ -125,8 +113,7 @@ class GroupMember:
     assignment: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
+class GroupDescription(NamedTuple):
     id: str
     state: str
     protocol_type: str
@@ -135,23 +122,20 @@ class GroupDescription:
     members: tuple[GroupMember, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     offset: int  # of the next record to read
     leader_epoch: int | None = None
     metadata: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedTransaction:
+class ListedTransaction(NamedTuple):
     id: str
     producer_id: int
     state: str
     broker_id: int  # its coordinator
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionDescription:
+class TransactionDescription(NamedTuple):
     id: str
     state: str
     producer_id: int
@@ -162,8 +146,7 @@ class TransactionDescription:
     coordinator_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
+class OpenTransaction(NamedTuple):
     """One that its producer has left open, for somebody else to end (`Admin.end_transactions`)."""
 
     transactional_id: str
@@ -172,8 +155,7 @@ class OpenTransaction:
     is_empty: bool = False  # nothing was written under it: there is nothing to end
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMetadata:
+class GroupMetadata(NamedTuple):
     """Who commits offsets within a transaction: the group fences members that have lost their place."""
 
     group_id: str
@@ -182,8 +164,7 @@ class GroupMetadata:
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionTransaction:
+class PartitionTransaction(NamedTuple):
     """One that has not ended, as a partition knows it."""
 
     partition: TopicPartition

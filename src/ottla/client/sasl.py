@@ -7,10 +7,8 @@ is complete. It raises LoginFailed where the server is not who it should be.
 from __future__ import annotations
 
 import base64
-import hashlib
-import hmac
+import os
 import re
-import secrets
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
@@ -53,9 +51,11 @@ def login_of(settings: TypedValues) -> Login:
     user, password = _credentials(settings)
     if mechanism == "PLAIN":
         return Login(mechanism, lambda: plain(user, password))
-    return Login(
-        mechanism, lambda: scram(_SCRAM_HASHES[mechanism], user, password, secrets.token_urlsafe(24))
-    )
+    return Login(mechanism, lambda: scram(_SCRAM_HASHES[mechanism], user, password, _new_nonce()))
+
+
+def _new_nonce() -> str:
+    return base64.urlsafe_b64encode(os.urandom(24)).decode()
 
 
 def _credentials(settings: TypedValues) -> tuple[str, str]:
@@ -85,6 +85,9 @@ def plain(user: str, password: str) -> Exchange:
 
 def scram(hash_name: str, user: str, password: str, nonce: str) -> Exchange:
     """The server proves in the end that it knows the password too."""
+    import hashlib  # with hmac 3 ms, which only a login should pay
+    import hmac
+
     name = user.replace("=", "=3D").replace(",", "=2C")
     client_first = f"n={name},r={nonce}"
     server_first = (yield f"n,,{client_first}".encode()).decode(errors="replace")

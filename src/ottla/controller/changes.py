@@ -3,48 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.controller.cluster import BrokerImage, ClusterImage, TopicImage
 from ottla.coordination.operations import Step, StepResult
 
 
-@dataclass(slots=True, frozen=True)
-class TopicCreated:
+class TopicCreated(NamedTuple):
     topic: TopicImage
 
 
-@dataclass(slots=True, frozen=True)
-class TopicDeleted:
+class TopicDeleted(NamedTuple):
     topic: TopicImage  # as it was
 
 
-@dataclass(slots=True, frozen=True)
-class PartitionsAdded:
+class PartitionsAdded(NamedTuple):
     topic: TopicImage
     first_partition: int  # this one and those behind it are new
 
 
-@dataclass(slots=True, frozen=True)
-class TopicConfigChanged:
+class TopicConfigChanged(NamedTuple):
     topic: TopicImage
 
 
-@dataclass(slots=True, frozen=True)
-class BrokerConfigChanged:
+class BrokerConfigChanged(NamedTuple):
     broker_id: int | None  # None: the default of the whole cluster
 
 
-@dataclass(slots=True, frozen=True)
-class PartitionsChanged:
+class PartitionsChanged(NamedTuple):
     """Leader, leader epoch or in-sync replicas of partitions have changed."""
 
     partitions: Sequence[tuple[TopicImage, int]]
 
 
-@dataclass(slots=True, frozen=True)
-class BrokerRegistered:
+class BrokerRegistered(NamedTuple):
     broker: BrokerImage
 
 

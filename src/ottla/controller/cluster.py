@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.controller.znode_formats import (
     BROKER_CONFIGS,
@@ -48,8 +48,7 @@ class Znodes(Protocol):
     def children(self, path: str) -> list[str] | None: ...
 
 
-@dataclass(slots=True, frozen=True)
-class BrokerImage:
+class BrokerImage(NamedTuple):
     id: int
     endpoints: tuple[EndPoint, ...]
     rack: str | None
@@ -59,8 +58,7 @@ class BrokerImage:
         return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
 
 
-@dataclass(slots=True, frozen=True)
-class PartitionImage:
+class PartitionImage(NamedTuple):
     leader: int  # or NO_LEADER
     leader_epoch: int
     replicas: tuple[int, ...]  # the preferred leader first

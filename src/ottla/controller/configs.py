@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from ottla.controller.changes import BrokerConfigChanged, TopicConfigChanged
 from ottla.controller.cluster import NO_ZNODE, BrokerSettings, ClusterImage, TopicImage
@@ -45,15 +45,13 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-@dataclass(slots=True, frozen=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     name: str
     value: str | None
     operation: int = ConfigOperation.SET
 
 
-@dataclass(slots=True, frozen=True)
-class ConfigAlteration:
+class ConfigAlteration(NamedTuple):
     """What a request wants of one resource, not yet checked."""
 
     type: int
@@ -61,8 +59,7 @@ class ConfigAlteration:
     entries: Sequence[ConfigEntry]
 
 
-@dataclass(slots=True, frozen=True)
-class ConfigResult:
+class ConfigResult(NamedTuple):
     type: int
     name: str
     code: ErrorCode = ErrorCode.NONE

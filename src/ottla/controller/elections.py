@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ottla.controller.changes import BrokerRegistered, PartitionsChanged
 from ottla.controller.cluster import BrokerImage, ClusterImage, PartitionImage, TopicImage, Znodes
@@ -107,7 +106,7 @@ class LeaderEpochPlan:
         self.steps: list[Step] = []
         for topic, index in partitions:
             old = topic.partitions[index]
-            new = replace(old, leader_epoch=old.leader_epoch + 1, controller_epoch=image.controller_epoch)
+            new = old._replace(leader_epoch=old.leader_epoch + 1, controller_epoch=image.controller_epoch)
             state = PartitionState(new.leader, new.leader_epoch, new.isr, new.controller_epoch)
             self.steps.append(
                 SetData(state_path(topic.name, index), encode_state(state), old.partition_epoch)
@@ -117,5 +116,5 @@ class LeaderEpochPlan:
     def apply(self, image: ClusterImage, answers: Sequence[StepResult]) -> PartitionsChanged:
         for (topic, index), partition, answer in zip(self._partitions, self._raised, answers, strict=True):
             assert answer.stat is not None
-            topic.partitions[index] = replace(partition, partition_epoch=answer.stat.version)
+            topic.partitions[index] = partition._replace(partition_epoch=answer.stat.version)
         return PartitionsChanged(self._partitions)

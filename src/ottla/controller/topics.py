@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.controller.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.controller.cluster import NO_ZNODE, ClusterImage, PartitionImage, TopicImage
@@ -34,8 +36,7 @@ DEFAULT = -1
 """Partitions or replication factor that the request leaves to the broker's settings."""
 
 
-@dataclass(slots=True, frozen=True)
-class TopicSpec:
+class TopicSpec(NamedTuple):
     """A topic as a request asks for it, not yet checked."""
 
     name: str
@@ -54,8 +55,7 @@ class PartitionsSpec:
     assignments: Sequence[Sequence[int]] | None = None  # brokers of each new partition
 
 
-@dataclass(slots=True, frozen=True)
-class TopicResult:
+class TopicResult(NamedTuple):
     """What became of one topic of a request."""
 
     name: str | None
@@ -64,7 +64,7 @@ class TopicResult:
     text: str | None = None
     num_partitions: int = -1
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)  # set for this topic
+    configs: Mapping[str, str] = MappingProxyType({})  # set for this topic
 
     @classmethod
     def of(cls, topic: TopicImage) -> TopicResult:
@@ -78,7 +78,7 @@ class TopicResult:
 
     def without_id(self) -> TopicResult:
         """For a topic that was only validated: it has no id."""
-        return replace(self, topic_id=NO_TOPIC_ID)
+        return self._replace(topic_id=NO_TOPIC_ID)
 
     @classmethod
     def refused(cls, name: str | None, refusal: Refused, topic_id: TopicId = NO_TOPIC_ID) -> TopicResult:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from ottla.coordination.acls import OPEN_ACL, Acl
 from ottla.coordination.owners import TTL_MS_MAX
@@ -77,8 +76,7 @@ class Create:
         )
 
 
-@dataclass(slots=True, frozen=True)
-class Delete:
+class Delete(NamedTuple):
     path: str
     version: int = ANY_VERSION
 
@@ -99,38 +97,33 @@ class SetData:
         )
 
 
-@dataclass(slots=True, frozen=True)
-class SetAcl:
+class SetAcl(NamedTuple):
     path: str
     acl: Sequence[Acl]
     version: int = ANY_VERSION  # of the access list
 
 
-@dataclass(slots=True, frozen=True)
-class Check:
+class Check(NamedTuple):
     """Nothing changes; the multi it is part of fails unless the node has this version."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@dataclass(slots=True, frozen=True)
-class Refusal:
+class Refusal(NamedTuple):
     """A step that makes no sense: it fails with `code`, and with it the multi it is part of."""
 
     code: Code
     path: str = ""
 
 
-@dataclass(slots=True, frozen=True)
-class OpenSession:
+class OpenSession(NamedTuple):
     session_id: int
     timeout_ms: int
     password: bytes
 
 
-@dataclass(slots=True, frozen=True)
-class CloseSession:
+class CloseSession(NamedTuple):
     """The session ends; the ephemeral nodes it owns go in the same transaction."""
 
     session_id: int
@@ -139,8 +132,7 @@ class CloseSession:
 Step = Create | Delete | SetData | SetAcl | Check | Refusal
 
 
-@dataclass(slots=True, frozen=True)
-class Multi:
+class Multi(NamedTuple):
     """Steps that happen together or not at all. Each sees what the ones before it did."""
 
     steps: Sequence[Step]

@@ -6,8 +6,7 @@ An answer is what the tree says now; when it may leave is for others to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.coordination.acls import Perms, masked, permits, user_of
 from ottla.coordination.client import Answer
@@ -59,70 +58,62 @@ class GetChildren:
         self.watch = watch
 
 
-@dataclass(slots=True, frozen=True)
-class GetAcl:
+class GetAcl(NamedTuple):
     """(access list, Stat); digests are masked for those who may not change the list."""
 
     path: str
 
 
-@dataclass(slots=True, frozen=True)
-class CountDescendants:
+class CountDescendants(NamedTuple):
     """A number. ZooKeeper calls it getAllChildrenNumber."""
 
     path: str
 
 
-@dataclass(slots=True, frozen=True)
-class GetEphemerals:
+class GetEphemerals(NamedTuple):
     """Paths of the session's ephemeral nodes that begin with `prefix`."""
 
     prefix: str
 
 
-@dataclass(slots=True, frozen=True)
-class MultiRead:
+class MultiRead(NamedTuple):
     """An Answer for each, whatever becomes of the others."""
 
     reads: Sequence[GetData | GetChildren]
 
 
-@dataclass(slots=True, frozen=True)
-class Sync:
+class Sync(NamedTuple):
     """The path, when everything submitted before has been answered."""
 
     path: str
 
 
-@dataclass(slots=True, frozen=True)
 class WhoAmI:
     """(scheme, user) of every identity."""
 
+    __slots__ = ()
 
-@dataclass(slots=True, frozen=True)
-class AddWatch:
+
+class AddWatch(NamedTuple):
     """Mode 0: persistent, 1: persistent and recursive."""
 
     path: str
     mode: int
 
 
-@dataclass(slots=True, frozen=True)
-class CheckWatches:
+class CheckWatches(NamedTuple):
     """Whether the client has a watch of this type: see _WATCH_TYPES."""
 
     path: str
     type: int
 
 
-@dataclass(slots=True, frozen=True)
-class RemoveWatches:
+class RemoveWatches(NamedTuple):
     path: str
     type: int
 
 
-@dataclass(slots=True, frozen=True)
-class SetWatches:
+class SetWatches(NamedTuple):
     """A client that was away has its watches again, and hears what it missed since `relative_zxid`."""
 
     relative_zxid: int

@@ -6,7 +6,7 @@ When it is full the pass ends there, and the next one goes on from that offset.
 
 from __future__ import annotations
 
-import secrets
+import os
 
 from ottla.records import kernel_choice
 from ottla.records.batch import BatchHeader, Bytes
@@ -24,7 +24,7 @@ class DedupeMap:
         self.key_count = 0
         self._keys_max = keys_max
         self._table = memoryview(bytearray(slots * SLOT_BYTES)).cast("Q")
-        self._secret = secrets.randbits(64), secrets.randbits(64)
+        self._secret = int.from_bytes(os.urandom(8)), int.from_bytes(os.urandom(8))
 
     def put(self, header: BatchHeader, plain: Bytes, start_offset: int) -> bool:
         """The keys of a batch's records from `start_offset` on; False when the map is full before its end."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 
 from ottla.model.topics import TopicPartition, topic_name_problem
 
@@ -42,7 +42,7 @@ def parse_directory(name: str) -> TopicPartition | None:
 
 def delete_directory_name(partition: TopicPartition) -> str:
     """A unique name under which the directory of a deleted partition waits for its removal."""
-    suffix = f"-{partition.partition}.{uuid.uuid4().hex}{_DELETE_DIRECTORY}"
+    suffix = f"-{partition.partition}.{os.urandom(16).hex()}{_DELETE_DIRECTORY}"
     return partition.topic[: _DIRECTORY_NAME_BYTES_MAX - len(suffix)] + suffix
 
 

@@ -7,8 +7,6 @@ transactions need in `coordinator_settings`, and the ZooKeeper port has `zookeep
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ottla.model.cluster_settings import CLUSTER_SETTINGS
 from ottla.model.config_types import (
     BOOLEAN,
@@ -209,8 +207,7 @@ _RETENTION_RULE = Rule(
 def _topic_default(topic_setting: Setting) -> Setting:
     """The broker setting that topics without a value of their own follow."""
     name = topic_setting.synonyms[0].name
-    setting = replace(
-        topic_setting,
+    setting = topic_setting._replace(
         name=name,
         doc=(
             f"{topic_setting.doc} This is the default for topics that do not set {topic_setting.name} "
@@ -220,9 +217,9 @@ def _topic_default(topic_setting: Setting) -> Setting:
         synonyms=topic_setting.synonyms[1:],
     )
     if name in _UNSET_IN_FAVOUR_OF_HOURS:
-        setting = replace(setting, default=None)
+        setting = setting._replace(default=None)
     if name == "log.retention.ms":
-        setting = replace(setting, rule=_RETENTION_RULE)
+        setting = setting._replace(rule=_RETENTION_RULE)
     return setting
 
 

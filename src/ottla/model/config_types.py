@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 Value = bool | int | float | str | tuple[str, ...] | None
 """A parsed setting; None is 'not set' and only possible where that is the default."""
@@ -59,24 +57,21 @@ class InvalidSetting(ValueError):
     """A name or value from a user that we cannot take. The text names setting, value and cure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What a value must be besides its type: in words for people, and as a check."""
 
     text: str
     holds: Callable[[Value], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """The broker setting that gives a topic setting its default; `factor` turns its unit into the topic's."""
 
     name: str
     factor: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     name: str
     type: ConfigType
     default: Value
@@ -222,6 +217,8 @@ def format_value(value: Value) -> str | None:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that `name` was probably meant to be."""
+    import difflib  # only mistakes need it
+
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.75)
     return found[0] if found else None
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
-import uuid
 from typing import NamedTuple, NewType
 
 TopicId = NewType("TopicId", bytes)
@@ -44,7 +44,7 @@ def topic_name_problem(name: str) -> str | None:
 def new_topic_id() -> TopicId:
     """A random id. One whose text starts with '-' would confuse command lines and is drawn again."""
     while True:
-        raw = uuid.uuid4().bytes
+        raw = os.urandom(16)
         if raw not in (bytes(16), bytes(15) + b"\x01") and not topic_id_text(TopicId(raw)).startswith("-"):
             return TopicId(raw)
 

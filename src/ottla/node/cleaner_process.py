@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import ottla
 from ottla.log.cleaning_job import Cleaned, CleanedGroup, CleaningJob
+
+if TYPE_CHECKING:
+    import subprocess
 
 
 class Trouble(StrEnum):
@@ -87,6 +90,8 @@ class CleanerProcess:
 
 
 def _start() -> subprocess.Popen[str]:
+    import subprocess  # nothing is cleaned at a start
+
     package_root = str(Path(ottla.__file__).parent.parent)
     path = os.pathsep.join(filter(None, (package_root, os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(

@@ -6,7 +6,6 @@ What groups do is decided in `coordinator`; here its answers find their way out,
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -270,6 +269,8 @@ def _ignore(refusal: Refused | None) -> None:
 
 
 def _new_member_id(prefix: str) -> str:
+    import uuid  # takes longer to load than most of ours, and no member has come yet at a start
+
     return f"{prefix}-{uuid.uuid4()}"
 
 

@@ -24,10 +24,6 @@ if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.libc.string import memcpy
 
-_write_stat: Any = writer(StatResponse)
-_write_data: Any = writer(DataResponse)
-_write_children: Any = writer(ChildrenResponse)
-
 _STAT_BYTES = 68
 _HEADER_BYTES = 20  # length, xid, zxid, error
 
@@ -72,7 +68,7 @@ def encode_stat(stat: Stat) -> bytes:
         body = PyBytes_FromStringAndSize(cython.NULL, _STAT_BYTES)
         _put_stat(_start(body), stat)
         return body
-    return _write_stat((stat,))
+    return _declared(StatResponse, stat)
 
 
 def encode_data(data: bytes | None, stat: Stat) -> bytes:
@@ -87,7 +83,7 @@ def encode_data(data: bytes | None, stat: Stat) -> bytes:
             memcpy(p + 4, PyBytes_AS_STRING(data), size)
         _put_stat(p + 4 + size, stat)
         return body
-    return _write_data((data, stat))
+    return _declared(DataResponse, data, stat)
 
 
 def encode_children(names: list[str], stat: Stat) -> bytes:
@@ -107,7 +103,11 @@ def encode_children(names: list[str], stat: Stat) -> bytes:
             p += 4 + length
         _put_stat(p, stat)
         return body
-    return _write_children((names, stat))
+    return _declared(ChildrenResponse, names, stat)
+
+
+def _declared(record: type[Any], *fields: Any) -> bytes:
+    return writer(record)(fields)
 
 
 def _start(reply: Any) -> Any:

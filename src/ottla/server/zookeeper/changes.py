@@ -53,7 +53,8 @@ _STEPS: dict[OpCode, Callable[..., Any]] = {
 
 
 def _decoder(operation: OpCode) -> Callable[[Buffer, int], tuple[Operation, int]]:
-    return reader_of(REQUESTS[operation], _STEPS[operation])
+    """Made when the first one comes."""
+    return lambda frame, position: reader_of(REQUESTS[operation], _STEPS[operation])(frame, position)
 
 
 def _created(result: Result) -> bytes:

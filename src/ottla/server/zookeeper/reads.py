@@ -29,7 +29,6 @@ from ottla.server.zookeeper.route import Route
 
 
 def _routes() -> dict[int, Route]:
-    encode_acl = writer(AclResponse)
     return {
         OpCode.EXISTS: Route(
             _decoder(OpCode.EXISTS, reads.Exists), answer_bodies.of_exists, frequent_requests.exists
@@ -47,7 +46,7 @@ def _routes() -> dict[int, Route]:
             answer_bodies.of_get_children2,
             frequent_requests.get_children,
         ),
-        OpCode.GET_ACL: Route(_decoder(OpCode.GET_ACL, reads.GetAcl), lambda a: encode_acl(a.value)),
+        OpCode.GET_ACL: Route(_decoder(OpCode.GET_ACL, reads.GetAcl), lambda a: writer(AclResponse)(a.value)),
         OpCode.SYNC: Route(_decoder(OpCode.SYNC, reads.Sync), lambda a: encode(PathResponse(a.value))),
         OpCode.GET_EPHEMERALS: Route(
             _decoder(OpCode.GET_EPHEMERALS, reads.GetEphemerals), lambda a: encode(TextsResponse(a.value))
@@ -73,8 +72,8 @@ def _routes() -> dict[int, Route]:
 
 
 def _decoder(operation: OpCode, make: Callable[..., Read]) -> Callable[[Buffer, int], tuple[Read, int]]:
-    """For a read that takes the fields of its request as they stand."""
-    return reader_of(REQUESTS[operation], make)
+    """For a read that takes the fields of its request as they stand; made when the first one comes."""
+    return lambda frame, position: reader_of(REQUESTS[operation], make)(frame, position)
 
 
 def _nothing(_: Answer) -> bytes:
