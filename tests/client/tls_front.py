@@ -23,6 +23,8 @@ class TlsFront:
         self.backend = ("", 0)
         self.port = 0
         self._is_ready = threading.Event()
+        self._writers: list[asyncio.StreamWriter] = []
+        self._serving: list[asyncio.Task[None]] = []
 
     @property
     def bootstrap(self) -> str:
@@ -46,9 +48,16 @@ class TlsFront:
         self._is_ready.set()
         await self._is_over.wait()
         server.close()
+        for writer in self._writers:  # of clients that outlive this server, as Spark's workers do
+            writer.transport.abort()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         near, far = await asyncio.open_connection(*self.backend)
+        self._writers += [writer, far]
+        serving = asyncio.current_task()
+        assert serving is not None
+        self._serving.append(serving)
         await asyncio.gather(_pump(reader, far), _pump(near, writer))
 
 

@@ -82,6 +82,18 @@ def test_batches_and_streams_go_through_tls_and_tell_no_password(
     assert PASSWORD.encode() not in kept
 
 
+def test_a_key_that_plans_would_show_is_refused_before_there_is_one(
+    spark: Any, front: TlsFront, options: dict[str, str]
+) -> None:
+    given = {**options, "kafka.ssl.keystore.key": PASSWORD}
+    for reader in (spark.read, spark.readStream):
+        with pytest.raises(Exception, match=r"write kafka\.ssl\.keystore\.location"):
+            reader.format("ottla").options(**given, subscribe="first").load()
+    rows = spark.sql("select 'v' value")
+    with pytest.raises(Exception, match=r"write kafka\.ssl\.keystore\.location"):
+        rows.write.format("ottla").options(**given, topic="first").mode("append").save()
+
+
 def test_a_cluster_that_does_not_know_the_client_is_told_by_the_driver(
     spark: Any, front: TlsFront, options: dict[str, str]
 ) -> None:

@@ -50,7 +50,12 @@ _READING = (
 )
 _WRITING = ("topic", "includeHeaders", "delivery", "writeId", "checkpointLocation", "queryName", "path")
 
+# Spark hides passwords in its plans, also within sasl.jaas.config; a key it would show.
+_SHOWN_IN_PLANS = {
+    "ssl.keystore.key": "Spark would show it in its plans; write kafka.ssl.keystore.location, a file"
+}
 _OWNED_BY_SOURCE = {
+    **_SHOWN_IN_PLANS,
     "auto.offset.reset": "say where to start with startingOffsets",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint; the group only mirrors them",
     "key.deserializer": "keys arrive as binary; cast them in the query",
@@ -58,6 +63,7 @@ _OWNED_BY_SOURCE = {
     "interceptor.classes": "transform the rows in the query instead",
 }
 _OWNED_BY_SINK = {
+    **_SHOWN_IN_PLANS,
     "key.serializer": "give the column key as string or binary",
     "value.serializer": "give the column value as string or binary",
     "transactional.id": "the sink names its transactions after the query",
@@ -154,6 +160,13 @@ def read_options(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         or 120_000,
         client={"isolation.level": "read_committed", **client},
     )
+
+
+def refuse_secrets(given: Mapping[str, str]) -> None:
+    """Before there is a plan that would show them. Raises InvalidOption."""
+    for setting, reason in _SHOWN_IN_PLANS.items():
+        if f"{_CLIENT_PREFIX}{setting}" in given:
+            raise InvalidOption(f"{_CLIENT_PREFIX}{setting} cannot be set: {reason}")
 
 
 def read_columns(given: Mapping[str, str]) -> tuple[str, ...]:

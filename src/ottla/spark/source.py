@@ -22,7 +22,14 @@ from ottla.spark.fetching import read_range
 from ottla.spark.filters import Narrowing, narrowed
 from ottla.spark.loss import LossPolicy
 from ottla.spark.offsets import Offsets
-from ottla.spark.options import ReadOptions, check_chosen, read_columns, read_options, write_options
+from ottla.spark.options import (
+    ReadOptions,
+    check_chosen,
+    read_columns,
+    read_options,
+    refuse_secrets,
+    write_options,
+)
 from ottla.spark.places import Log, resolve
 from ottla.spark.ranges import OffsetRange, cut_into_tasks, ranges_between
 from ottla.spark.topics import some_subscribed
@@ -42,6 +49,7 @@ class TopicSource(DataSource):
         return "ottla"
 
     def schema(self) -> str:
+        refuse_secrets(self.options)
         return ddl(read_columns(self.options))
 
     def reader(self, schema: StructType) -> TopicReader:
