@@ -49,7 +49,8 @@ def test_a_worker_that_spark_gives_up_is_started_again(
     slow_python = tmp_path / "python"
     slow_python.write_text(SLOW_PYTHON.format(folder=tmp_path, python=sys.executable))
     slow_python.chmod(0o755)
-    monkeypatch.setenv("PYSPARK_PYTHON", str(slow_python))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # whatever other tests of this process have set
+        monkeypatch.setenv(name, str(slow_python))
     with BrokerProcess(tmp_path / "broker") as broker:
         with Admin(broker.bootstrap) as admin:
             admin.create_topic("events", partitions=2)
