@@ -71,6 +71,8 @@ def test_every_setting_is_explained_without_a_broker(ottla: Program) -> None:
         assert row["type"], row
         assert row["meaning"], row
         assert row["scope"] in ("topic", "broker")
+    told = ottla.ok("config", "explain", "min.insync.replicas").out
+    assert told.count("meaning") == 2  # for topics, and for brokers
     one = ottla.ok("config", "explain", "retention.ms", "-o", "json").json
     assert (one["scope"], one["default"]) == ("topic", "604800000")
     assert "log.retention.hours" in ottla.ok("config", "explain", "retention").out

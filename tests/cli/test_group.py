@@ -144,6 +144,28 @@ def test_only_the_topics_that_are_named_are_moved(client: Program, group: str, t
     }
 
 
+def test_a_file_moves_only_the_topics_that_are_named_and_its_undo_forgets_what_was_not_there(
+    client: Program, group: str, topic: str
+) -> None:
+    other = unique_name("other")
+    client.ok("topic", "create", other)
+    begun = [{"topic": name, "partition": 0, "offset": 0} for name in (topic, other)]
+    (client.home / "both.json").write_text(json.dumps(begun))
+    client.ok(
+        "group", "reset", group, "--file", "both.json", "-t", other, "--yes", "--undo-file", "undo.json"
+    )
+    assert json.loads((client.home / "undo.json").read_text()) == [{**begun[1], "offset": None}]
+    rows = client.ok("group", "show", group, "-o", "json").json["partitions"]
+    assert [(row["topic"], row["committed"]) for row in rows] == [(topic, 3), (topic, 10), (other, 0)]
+    client.ok("group", "reset", group, "--file", "undo.json", "--yes", "--undo-file", "redo.json")
+    assert offsets(client, group) == [3, 10]
+
+
+def test_a_reset_of_a_group_that_is_not_there_says_so(client: Program) -> None:
+    told = client.fails(4, "group", "reset", "nobody", "--shift", "3", "--yes")
+    assert "group nobody has committed nothing" in told
+
+
 def test_an_active_group_is_not_moved_and_not_deleted(client: Program, active: str, topic: str) -> None:
     for command in (("reset", active, "--to", "start", "-t", topic, "--yes"), ("rm", active, "--yes")):
         told = client.fails(1, "group", *command)

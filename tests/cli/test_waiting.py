@@ -11,6 +11,7 @@ import pytest
 from cli.program import DEADLINE_SECONDS, Program
 from cli.terminal import Terminal
 from ottla.client import Admin, Producer
+from ottla.model.topics import TopicPartition
 from ottla.testing import BrokerProcess
 
 OFFLINE = "broken-0 is offline"
@@ -68,6 +69,23 @@ def test_who_waits_for_an_offline_partition_is_told_so_and_fails_with_the_cause(
         assert OFFLINE in rest[-2]
         assert CURE in rest[-1]
         assert len(rest) == 2, said  # said once
+
+
+def test_who_looks_at_an_offline_partition_sees_the_rest(ottla: Program, offline: str) -> None:
+    there = ("-b", offline, "-o", "json")
+    (partition,) = ottla.ok("topic", "show", "broken", *there).json["partitions"]
+    assert (partition["leader"], partition["start"], partition["end"]) == (None, None, None)
+    (topic,) = ottla.ok("topic", "ls", "-l", *there).json
+    assert (topic["topic"], topic["records"]) == ("broken", None)
+    (doomed,) = ottla.ok("topic", "rm", "broken", "--dry-run", *there).json
+    assert doomed["records"] is None
+    with Admin(offline) as admin:
+        admin.alter_group_offsets("reader", {TopicPartition("broken", 0): 1})
+    (group,) = ottla.ok("group", "ls", "-l", *there).json
+    assert (group["partitions"], group["lag"]) == (1, 0)
+    (row,) = ottla.ok("group", "show", "reader", *there).json["partitions"]
+    assert (row["committed"], row["end"], row["lag"]) == (1, None, None)
+    assert "broken-0: offline" in ottla.fails(1, "topic", "trim", "broken", "--before", "1", *there)
 
 
 def test_a_broker_that_goes_away_is_named_to_those_who_follow(ottla: Program) -> None:

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 
 from ottla.cli.bench_report import Result, print_result
 from ottla.cli.bench_runs import run_consume, run_e2e, run_produce
@@ -23,6 +24,7 @@ Measure = Callable[[Access, str, argparse.Namespace], Result]
 """From the way to the cluster, topic and options."""
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_PLOTS = (".png", ".svg", ".pdf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,13 +62,19 @@ def _run(options: argparse.Namespace, measure: Measure) -> int:
         raise CommandFailed(
             "--plot needs matplotlib", "`pip install 'ottla[plot]'` brings it", ExitCode.WRONG_USE
         )
+    if options.plot and not (options.plot.endswith(_PLOTS) and Path(options.plot).parent.is_dir()):
+        raise CommandFailed(
+            f"--plot {options.plot}: cannot be drawn there",
+            f"name a file of {', '.join(_PLOTS)} in a folder that is there",
+            ExitCode.WRONG_USE,
+        )
     with _topic(options) as topic:
         result = measure(access_of(options), topic, options)
+    print_result(result, options.output)
     if options.plot:
         from ottla.cli.bench_plot import plot
 
         plot(result, options.plot)
-    print_result(result, options.output)
     return ExitCode.DONE
 
 

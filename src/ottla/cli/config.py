@@ -125,8 +125,10 @@ def _explain(options: argparse.Namespace) -> int:
         settings = exact or [setting for setting in settings if options.name.lower() in setting.name]
         if not settings:
             raise _unknown(options.name, [setting.name for setting in _settings()])
-        if len(exact) == 1:
-            print_facts(_explained(exact[0]), options.output)
+        if len(exact) == 1 or (exact and options.output == "table"):
+            for number, setting in enumerate(exact):  # a topic's and a broker's may have one name
+                print("\n" * bool(number), end="")
+                print_facts(_explained(setting), options.output)
             return ExitCode.DONE
     rows = [_explained(setting) for setting in settings]
     columns = ("setting", "scope", "type", "default") if options.output == "table" else ()

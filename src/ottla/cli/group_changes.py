@@ -35,22 +35,41 @@ def reset(options: argparse.Namespace) -> int:
                 "partition": place.partition,
                 "old": old.get(place),
                 "new": offset,
-                "change": None if place not in old else offset - old[place],
+                "change": None if offset is None or place not in old else offset - old[place],
             }
             for place, offset in sorted(new.items())
         ]
         print_plan(rows, options.output)
         if options.yes and new:
             _refuse_if_active(admin, options.group)
-            undo = _write_undo(options, {place: old[place] for place in new if place in old})
-            admin.alter_group_offsets(options.group, new)
+            undo = _write_undo(options, {place: old.get(place) for place in new})
+            _move(admin, options.group, new)
+        if not new and not _is_there(admin, options.group):
+            raise CommandFailed(
+                f"group {options.group} has committed nothing",
+                "`ottla group ls` lists the groups; -t TOPIC begins one there",
+                ExitCode.NOT_FOUND,
+            )
     sentence = f"{counted(len(rows), 'offset')} of {options.group} moved"
     if options.yes and new:
         sentence += f"; `ottla group reset {options.group} --file {undo} --yes` undoes it"
-    elif options.output == "table":
+    elif options.output == "table" and new:
         sentence += ": --yes does it"
-    print_done(rows, options.output, sentence, done=options.yes)
+    print_done(rows, options.output, sentence, done=options.yes or not new)
     return ExitCode.DONE
+
+
+def _is_there(admin: Admin, group_id: str) -> bool:
+    return any(group.id == group_id for group in admin.groups())
+
+
+def _move(admin: Admin, group_id: str, new: Mapping[TopicPartition, int | None]) -> None:
+    moved = {place: offset for place, offset in new.items() if offset is not None}
+    if moved:
+        admin.alter_group_offsets(group_id, moved)
+    forgotten = [place for place, offset in new.items() if offset is None]
+    if forgotten:
+        admin.delete_group_offsets(group_id, forgotten)
 
 
 def _committed(admin: Admin, options: argparse.Namespace) -> dict[TopicPartition, int]:
@@ -63,19 +82,32 @@ def _committed(admin: Admin, options: argparse.Namespace) -> dict[TopicPartition
 
 def _wanted(
     admin: Admin, options: argparse.Namespace, old: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """Within what the partitions hold: an offset outside of that would only be reset once more."""
+) -> dict[TopicPartition, int | None]:
+    """Within what the partitions hold: an offset outside of that would only be reset once more.
+
+    None: there is to be no commit.
+    """
+    wanted: dict[TopicPartition, int | None]
     if options.file is not None:
-        wanted = _read_offsets(Path(options.file))
+        wanted = {
+            place: offset
+            for place, offset in _read_offsets(Path(options.file)).items()
+            if (options.topic is None or place.topic in options.topic)
+            and (offset is not None or place in old)
+        }
     elif options.shift is not None:
         wanted = {place: offset + options.shift for place, offset in old.items()}
     else:
         places = list(old)
         for topic in options.topic or ():
             places += [place for place in admin.partitions_of(topic) if place not in old]
-        return admin.resolve_offsets(places, options.to) if places else {}
-    first, end = admin.earliest_offsets(wanted), admin.latest_offsets(wanted)
-    return {place: min(max(offset, first[place]), end[place]) for place, offset in wanted.items()}
+        return dict(admin.resolve_offsets(places, options.to)) if places else {}
+    kept = [place for place, offset in wanted.items() if offset is not None]
+    first, end = admin.earliest_offsets(kept), admin.latest_offsets(kept)
+    return {
+        place: None if offset is None else min(max(offset, first[place]), end[place])
+        for place, offset in wanted.items()
+    }
 
 
 def _refuse_if_active(admin: Admin, group_id: str) -> None:
@@ -98,7 +130,8 @@ def _refuse_if_active(admin: Admin, group_id: str) -> None:
         )
 
 
-def _write_undo(options: argparse.Namespace, old: Mapping[TopicPartition, int]) -> Path:
+def _write_undo(options: argparse.Namespace, old: Mapping[TopicPartition, int | None]) -> Path:
+    """With null for what had no commit."""
     name = re.sub(r"[^\w.-]", "_", options.group)
     path = Path(options.undo_file or f"{name}-offsets-{time.strftime('%Y%m%d-%H%M%S')}.json")
     content = [
@@ -111,13 +144,15 @@ def _write_undo(options: argparse.Namespace, old: Mapping[TopicPartition, int]) 
     return path
 
 
-def _read_offsets(path: Path) -> dict[TopicPartition, int]:
+def _read_offsets(path: Path) -> dict[TopicPartition, int | None]:
     from ottla.model.topics import TopicPartition
 
     try:
         entries = json.loads(path.read_text())
         return {
-            TopicPartition(str(entry["topic"]), int(entry["partition"])): int(entry["offset"])
+            TopicPartition(str(entry["topic"]), int(entry["partition"])): (
+                None if entry["offset"] is None else int(entry["offset"])
+            )
             for entry in entries
         }
     except (ValueError, TypeError, KeyError) as error:

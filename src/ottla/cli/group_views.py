@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from ottla.cli.clusters import access_of, connected
 from ottla.cli.failures import ExitCode
 from ottla.cli.output import Row, print_facts, print_rows, print_table
 from ottla.cli.sizes import counted
+from ottla.cli.topic_views import led_partitions
 
 if TYPE_CHECKING:
     from ottla.client import Admin
@@ -33,13 +34,13 @@ class Progress(NamedTuple):
 
     place: TopicPartition
     committed: int | None  # None: it has a reader, but no commit yet
-    end: int
+    end: int | None  # None: the partition is offline
     lag_seconds: float | None  # None: nothing is unread, or it is not known
     member: str | None
 
     @property
     def lag(self) -> int | None:
-        return None if self.committed is None else max(self.end - self.committed, 0)
+        return None if self.committed is None or self.end is None else max(self.end - self.committed, 0)
 
     def row(self) -> Row:
         seconds = None if self.lag_seconds is None else round(self.lag_seconds, 1)
@@ -72,16 +73,17 @@ def ls(options: argparse.Namespace) -> int:
         ]
         columns = ["group", "state", "type"]
         if options.long:
-            rows = [{**row, **_content(admin, str(row["group"]))} for row in rows]
+            led = led_partitions(admin.topics(internal=True))
+            rows = [{**row, **_content(admin, str(row["group"]), led)} for row in rows]
             columns += ["members", "partitions", "lag"]
     print_rows(rows, options.output, columns)
     return ExitCode.DONE
 
 
-def _content(admin: Admin, group_id: str) -> Row:
+def _content(admin: Admin, group_id: str, led: Sequence[TopicPartition]) -> Row:
     offsets = admin.group_offsets(group_id)
-    ends = admin.latest_offsets(offsets)
-    lag = sum(max(ends[place] - each.offset, 0) for place, each in offsets.items())
+    ends = admin.latest_offsets(place for place in led if place in offsets)
+    lag = sum(max(end - offsets[place].offset, 0) for place, end in ends.items())
     return {"members": len(admin.group(group_id).members), "partitions": len(offsets), "lag": lag}
 
 
@@ -162,10 +164,11 @@ def progress(admin: Admin, options: argparse.Namespace, group: GroupDescription)
     committed = {place: each.offset for place, each in admin.group_offsets(group.id).items()}
     readers = {place: member.client_id for member in group.members for place in member.assignment}
     places = sorted({*committed, *readers})
-    ends = admin.latest_offsets(places)
-    ages = _ages(options, {place: at for place, at in committed.items() if at < ends[place]})
+    led = set(led_partitions(admin.topics(internal=True)))
+    ends = admin.latest_offsets(place for place in places if place in led)
+    ages = _ages(options, {place: at for place, at in committed.items() if at < ends.get(place, 0)})
     found = [
-        Progress(place, committed.get(place), ends[place], ages.get(place), readers.get(place))
+        Progress(place, committed.get(place), ends.get(place), ages.get(place), readers.get(place))
         for place in places
     ]
     if options.sort == "lag":

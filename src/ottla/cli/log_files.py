@@ -33,6 +33,7 @@ _ROWS_AT_ONCE = 1_000  # of a table, whose widths are known when all of them are
 _TEXT_WIDTH_MAX = 60
 _FINDING_COLUMNS = ("kind", "file", "position", "offset", "problem", "cure")
 _STEP_COLUMNS = ("file", "step")
+_PLACES = "name a data directory, a partition's directory or a file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +119,10 @@ def _shortened(cell: Any) -> Any:
 def verify(options: argparse.Namespace) -> int:
     findings: list[Finding] = []
     for place in [_place(path) for path in options.paths]:
-        findings += check_place(_FILES, place, look_inside=options.records)
+        try:
+            findings += check_place(_FILES, place, look_inside=options.records)
+        except ValueError as error:
+            raise CommandFailed(str(error), _PLACES, ExitCode.WRONG_USE) from None
     _print_findings(findings, options.output)
     return ExitCode.FAILED if findings else ExitCode.DONE
 
@@ -202,5 +206,4 @@ def _place(path: Path) -> Place:
     except FileNotFoundError:
         raise CommandFailed(f"{path} does not exist", exit_code=ExitCode.NOT_FOUND) from None
     except ValueError as error:
-        cure = "name a data directory, a partition's directory or a file"
-        raise CommandFailed(str(error), cure, ExitCode.WRONG_USE) from None
+        raise CommandFailed(str(error), _PLACES, ExitCode.WRONG_USE) from None

@@ -35,7 +35,7 @@ def print_rows(rows: Iterable[Row], form: str, columns: Sequence[str] = ()) -> N
         print_json_lines(rows)
         return
     everything = list(rows)
-    columns = columns or (list(everything[0]) if everything else [])
+    columns = columns or list(dict.fromkeys(name for row in everything for name in row))
     if form == "json":
         import json
 

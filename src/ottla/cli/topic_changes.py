@@ -10,7 +10,7 @@ from ottla.cli.failures import CommandFailed, ExitCode, explained, report
 from ottla.cli.options import confirm
 from ottla.cli.output import Row, print_done, print_plan, styled
 from ottla.cli.sizes import counted
-from ottla.cli.topic_views import record_counts
+from ottla.cli.topic_views import led_partitions, record_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ def _grow(admin: Admin, options: argparse.Namespace) -> None:
 def rm(options: argparse.Namespace) -> int:
     with connected(options) as admin:
         topics = admin.topics(options.topics)
-        counts = record_counts(admin, [topic.name for topic in topics])
+        counts = record_counts(admin, topics)
         rows: list[Row] = [
             {"topic": topic.name, "partitions": len(topic.partitions), "records": counts[topic.name]}
             for topic in topics
@@ -103,7 +103,15 @@ def rm(options: argparse.Namespace) -> int:
 
 def trim(options: argparse.Namespace) -> int:
     with connected(options) as admin:
-        partitions = _chosen(admin.partitions_of(options.topic), options.partition)
+        topic = admin.topic(options.topic)
+        partitions = _chosen(admin.partitions_of(topic.name), options.partition)
+        offline = [str(target) for target in partitions if target not in led_partitions([topic])]
+        if offline:
+            raise CommandFailed(
+                f"{', '.join(offline)}: offline",
+                "`ottla status` says why; -p trims the others",
+                ExitCode.FAILED,
+            )
         first = admin.earliest_offsets(partitions)
         before = admin.resolve_offsets(partitions, options.before)
         doomed = {target: offset for target, offset in before.items() if offset > first[target]}

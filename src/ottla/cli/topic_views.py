@@ -14,9 +14,12 @@ from ottla.cli.sizes import format_bytes
 from ottla.model.topics import topic_id_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from ottla.client import Admin
     from ottla.client.admin_values import ConfigEntry
     from ottla.client.cluster_view import Topic
+    from ottla.model.topics import TopicPartition
 
 
 def ls(options: argparse.Namespace) -> int:
@@ -43,7 +46,7 @@ def ls(options: argparse.Namespace) -> int:
 
 
 def _with_content(admin: Admin, topics: list[Topic], rows: list[Row], *, people: bool) -> list[Row]:
-    records = record_counts(admin, [topic.name for topic in topics])
+    records = record_counts(admin, topics)
     sizes = _sizes(admin)
     full: list[Row] = []
     for row in rows:
@@ -53,14 +56,33 @@ def _with_content(admin: Admin, topics: list[Topic], rows: list[Row], *, people:
     return full
 
 
-def record_counts(admin: Admin, names: list[str]) -> Counter[str]:
-    """Offsets between start and end: a compacted topic, or one with transactions, holds fewer records."""
-    partitions = [target for name in names for target in admin.partitions_of(name)]
+def record_counts(admin: Admin, topics: Sequence[Topic]) -> dict[str, int | None]:
+    """Offsets between start and end: a compacted topic, or one with transactions, holds fewer records.
+
+    None where that is not known: a partition is offline.
+    """
+    partitions = led_partitions(topics)
     first, end = admin.earliest_offsets(partitions), admin.latest_offsets(partitions)
     counts: Counter[str] = Counter()
     for target in partitions:
         counts[target.topic] += end[target] - first[target]
-    return counts
+    return {topic.name: counts[topic.name] if _is_whole(topic) else None for topic in topics}
+
+
+def led_partitions(topics: Iterable[Topic]) -> list[TopicPartition]:
+    """Those that can be asked: one that is offline would keep whoever asks it waiting."""
+    from ottla.model.topics import TopicPartition
+
+    return [
+        TopicPartition(topic.name, partition.index)
+        for topic in topics
+        for partition in topic.partitions
+        if partition.leader is not None
+    ]
+
+
+def _is_whole(topic: Topic) -> bool:
+    return all(partition.leader is not None for partition in topic.partitions)
 
 
 def _sizes(admin: Admin) -> dict[tuple[str, int], int]:
@@ -105,7 +127,8 @@ def show(options: argparse.Namespace) -> int:
 
 def _partitions(admin: Admin, topic: Topic, *, people: bool) -> list[Row]:
     targets = admin.partitions_of(topic.name)
-    first, end = admin.earliest_offsets(targets), admin.latest_offsets(targets)
+    led = led_partitions([topic])
+    first, end = admin.earliest_offsets(led), admin.latest_offsets(led)
     sizes = _sizes(admin)
     return [
         {
@@ -114,8 +137,8 @@ def _partitions(admin: Admin, topic: Topic, *, people: bool) -> list[Row]:
             "epoch": partition.leader_epoch,
             "replicas": list(partition.replicas),
             "in_sync": list(partition.isr),
-            "start": first[target],
-            "end": end[target],
+            "start": first.get(target),
+            "end": end.get(target),
             **_size(sizes.get((topic.name, partition.index), 0), people=people),
         }
         for partition, target in zip(topic.partitions, targets, strict=True)

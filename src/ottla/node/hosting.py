@@ -28,7 +28,7 @@ from ottla.log.flusher import Flusher
 from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
 from ottla.model.config_types import LONG_MAX
-from ottla.model.configs import BrokerConfig, TopicConfig, stored_topic_config
+from ottla.model.configs import TOPIC_SETTINGS, BrokerConfig, TopicConfig, stored_topic_config
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
 from ottla.node.partition_files import Making, PartitionFiles, Removing
@@ -90,12 +90,16 @@ class Hosting:
     def follow(self, change: Change) -> None:
         match change:
             case TopicCreated(topic):
+                log.info("topic %s is created, partitions: %d", topic.name, len(topic.partitions))
+                _tell_of_vain_settings(topic)
                 self._host(topic, 0)
             case PartitionsAdded(topic, first_partition):
                 self._host(topic, first_partition)
             case TopicDeleted(topic):
+                log.info("topic %s is deleted", topic.name)
                 self._drop(topic)
             case TopicConfigChanged(topic):
+                _tell_of_vain_settings(topic)
                 self._reconfigure(topic)
             case BrokerConfigChanged():
                 for topic in self._controller.image.topics.values():
@@ -265,3 +269,10 @@ class Hosting:
             for partition in self._partitions
             if directory.logs.get(partition.log.topic_partition) is partition.log
         }
+
+
+def _tell_of_vain_settings(topic: TopicImage) -> None:
+    for name, value in topic.configs.items():
+        setting = TOPIC_SETTINGS.get(name)
+        if setting is not None and setting.inert:
+            log.warning("topic %s: %s=%s has no effect: %s", topic.name, name, value, setting.inert)

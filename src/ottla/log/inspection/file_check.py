@@ -30,9 +30,10 @@ def _check_segment_file(files: Files, path: str, *, is_running: bool, look_insid
     """A log with its indexes, or only what an index file says."""
     log_path = os.path.splitext(path)[0] + file_names.LOG
     directory, name = os.path.split(log_path)
-    is_last = name == max(
-        other for other, is_directory in files.list_directory(directory) if other.endswith(file_names.LOG)
-    )
+    logs = [other for other, _ in files.list_directory(directory) if other.endswith(file_names.LOG)]
+    if name not in logs:
+        raise ValueError(f"{path} is judged by {name}, which is not beside it")
+    is_last = name == max(logs)
     report = check_segment(
         files, log_path, is_last=is_last, is_growing=is_last and is_running, look_inside=look_inside
     )
