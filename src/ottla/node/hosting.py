@@ -56,6 +56,7 @@ class Hosting:
         self.starts_moved = 0
         self.awaiting_flush: set[PartitionLog] = set()  # written to since their last sync, under flush.ms
         self._controller = controller
+        self._told = set(controller.config.warnings)
         self._partitions = partitions
         self._directories = directories
         self._flusher = flusher
@@ -102,6 +103,7 @@ class Hosting:
                 _tell_of_vain_settings(topic)
                 self._reconfigure(topic)
             case BrokerConfigChanged():
+                self._tell_of_news()
                 for topic in self._controller.image.topics.values():
                     self._reconfigure(topic)
             case PartitionsChanged(partitions):
@@ -181,6 +183,14 @@ class Hosting:
         for problem in problems:
             log.error("topic %s: %s", topic, problem)
         return config
+
+    def _tell_of_news(self) -> None:
+        """Settings of the broker that were taken and change nothing."""
+        warnings = self._controller.config.warnings
+        for warning in warnings:
+            if warning not in self._told:
+                log.warning("%s", warning)
+        self._told = set(warnings)
 
     def _reconfigure(self, topic: TopicImage) -> None:
         config = self.config_of(topic.name)
