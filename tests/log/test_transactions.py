@@ -216,3 +216,24 @@ def test_only_committed_records_are_read_after_clean_stops_crashes_and_power_cut
     found = directory.logs[PARTITION]
     assert found.log_end_offset >= model.synced
     _check(model, found)
+
+
+def test_retention_takes_the_records_of_an_open_transaction_and_it_ends_as_any_other() -> None:
+    _, log = new_log(SimulatedFiles(), _DISK, config(retention_ms=0))
+    write(log, 7, 0)
+    log.roll(NOW_MS)
+    write(log, 8, 0)
+    end(log, 8, _COMMIT)
+    log.roll(NOW_MS)
+    sync(log)
+    partition = partition_of(log)
+    partition.advance()
+    assert (partition.last_stable_offset, partition.high_watermark) == (0, 3)
+    assert log.apply_retention(NOW_MS + 1, partition.high_watermark)
+    assert (log.log_start_offset, partition.last_stable_offset) == (3, 3)
+    write(log, 7, 1)
+    end(log, 7, _ABORT)
+    sync(log)
+    partition.advance()
+    assert partition.last_stable_offset == partition.high_watermark == 5
+    assert committed_offsets(log, 5) == []
