@@ -20,9 +20,10 @@ demo: setup
 # No Python packages: taken from Debian when we may install them, else their tests are skipped and say so.
 TOOLS := kcat zsh fish
 tools:
-	@for tool in $(TOOLS); do command -v $$tool || exit 1; done >/dev/null || \
-		(command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ] && \
-		(apt-get -qq update && apt-get -qq install -y --no-install-recommends $(TOOLS)) >/dev/null 2>&1) || true
+	@missing=; for tool in $(TOOLS); do command -v $$tool >/dev/null || missing=1; done; \
+	if [ -n "$$missing" ] && command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+		apt-get -qq update && apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends $(TOOLS); \
+	fi >/dev/null 2>&1 || true
 
 lint: setup
 	$(BIN)/ruff format --check .
