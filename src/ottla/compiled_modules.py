@@ -63,17 +63,24 @@ def sources() -> dict[str, str]:
 
 def are_usable() -> bool:
     """Whether all of them were compiled, and of what their sources are now."""
+    return all(os.path.exists(_compiled(source)) for source in sources().values()) and not are_outdated()
+
+
+def are_outdated() -> bool:
+    """Whether a source in a checkout has changed since it was compiled; elsewhere times of files say nothing."""
     project = os.path.dirname(os.path.dirname(_PACKAGE))
-    in_checkout = os.path.exists(os.path.join(project, "setup.py"))  # elsewhere times of files say nothing
+    if not os.path.exists(os.path.join(project, "setup.py")):
+        return False
     for source in sources().values():
-        module = source.removesuffix(_SOURCE)
-        if not os.path.exists(module + _COMPILED):
-            return False
-        if in_checkout:
-            newest = max(os.path.getmtime(source), os.path.getmtime(module + _DECLARATION))
-            if os.path.getmtime(module + _COMPILED) < newest:
-                return False
-    return True
+        declaration, compiled = source.removesuffix(_SOURCE) + _DECLARATION, _compiled(source)
+        newest = max(os.path.getmtime(source), os.path.getmtime(declaration))
+        if os.path.exists(compiled) and os.path.getmtime(compiled) < newest:
+            return True
+    return False
+
+
+def _compiled(source: str) -> str:
+    return source.removesuffix(_SOURCE) + _COMPILED
 
 
 def choose() -> None:

@@ -28,9 +28,11 @@ needs_compiled = pytest.mark.skipif(
 )
 
 
-def run(source: Path = PROJECT / "src", **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    source: Path = PROJECT / "src", *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", LOADED],
+        [sys.executable, *(arguments or ("-c", LOADED))],
         env=os.environ | {"PYTHONPATH": str(source)} | environment,
         capture_output=True,
         text=True,
@@ -74,6 +76,17 @@ def test_none_runs_compiled_when_the_source_of_one_is_newer(checkout: Path) -> N
     assert run(checkout, OTTLA_KERNEL="").stdout == AS_WRITTEN
     insisted = run(checkout, OTTLA_KERNEL="compiled")
     assert "install the package anew" in insisted.stderr
+
+
+@needs_compiled
+def test_the_doctor_tells_sources_that_have_changed_from_a_missing_compiler(checkout: Path) -> None:
+    doctor = ("-m", "ottla", "doctor", "-o", "json", "--data", str(checkout.parent / "data"))
+    assert "since they were compiled" not in run(checkout, *doctor, OTTLA_KERNEL="").stdout
+    os.utime(checkout / "ottla" / "server" / "connection.py")
+    assert "since they were compiled: `make setup`" in run(checkout, *doctor, OTTLA_KERNEL="").stdout
+    for path in compiled_files(checkout):
+        path.unlink()
+    assert "install a C compiler" in run(checkout, *doctor, OTTLA_KERNEL="").stdout
 
 
 @needs_compiled

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ottla import __version__
+from ottla import __version__, compiled_modules
 from ottla.cli.broker_home import add_home, broker_home
 from ottla.cli.options import add_output
 from ottla.cli.output import print_rows
@@ -65,11 +65,12 @@ def _kernel() -> Finding:
         return Finding("record kernel", "compiled")
     if os.environ.get("OTTLA_KERNEL") == "python":
         return Finding("record kernel", "python", "OTTLA_KERNEL=python is set; everything works, slower")
-    return Finding(
-        "record kernel",
-        "python",
-        "everything works, slower; install a C compiler and reinstall for the compiled one",
+    cure = (
+        "sources have changed since they were compiled: `make setup` compiles them again"
+        if compiled_modules.are_outdated()
+        else "install a C compiler and reinstall for the compiled one"
     )
+    return Finding("record kernel", "python", f"everything works, slower; {cure}")
 
 
 def _system() -> Finding:
