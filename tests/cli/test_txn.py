@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,7 +81,9 @@ def test_hanging_transactions_are_found_and_ended(tmp_path: Path, careless: Brok
     client.ok("topic", "create", "orders")
     with WireClient(careless.bootstrap) as wire:
         producer = wire.call(InitProducerIdRequest(), 4)
-        batch = batch_of(b"v", producer=(producer.producer_id, 0), sequence=0, flags=TRANSACTIONAL)
+        whose = (producer.producer_id, 0)
+        now_ms = int(time.time() * 1000)
+        batch = batch_of(b"v", timestamp=now_ms, producer=whose, sequence=0, flags=TRANSACTIONAL)
         request = produce_request("orders", batch)
         request.transactional_id = "gone"  # type: ignore[misc]
         (answer,) = wire.call(request, 11).responses[0].partition_responses
