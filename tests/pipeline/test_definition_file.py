@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.cli.main import main
 from ottla.pipeline.definition import DatabaseTarget, ExpectStep, SqlStep, TopicTarget, Watermark
 from ottla.pipeline.definition_file import load_pipeline
 from ottla.pipeline.graph import edges, sources_behind, steps_in_order
@@ -56,6 +57,8 @@ table = "payments"
 keys = ["id"]
 unique = ["id"]
 """
+
+SQL = WHOLE[WHOLE.index("sql = ") : WHOLE.index("[step.valid]")]
 
 
 def write(folder: Path, text: str) -> Path:
@@ -187,9 +190,49 @@ def test_all_problems_are_told_at_once(tmp_path: Path) -> None:
     assert len(problems_of(tmp_path, text)) == 2
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "expected"),
+    [
+        ('topic = "orders"', "topic = 3", "topic must be a text or a list of texts, not 3; as topic = "),
+        (
+            '{ column = "at", delay = "10 minutes" }',
+            '"at"',
+            "watermark must be a table, not 'at'; write watermark = { column = ",
+        ),
+        ('key = "city"', 'key = ["city"]', "key must be a text, not ['city']"),
+        ('path = "customers.csv"', 'path = "customer.csv"', "did you mean customers.csv?"),
+        (SQL, 'file = "total.sql"\n', "total.sql: No such file or directory"),
+        ("[step.totals]", "[step.Totals]", "'Totals' is no name; use a-z, 0-9 and _, a letter first"),
+        ("[source.orders]", "[[source.orders]]", "source.orders must be a table"),
+        (
+            "[sink.totals]",
+            '[step.orders]\nsql = "SELECT 1 FROM valid"\n[sink.totals]',
+            "orders is the name of two parts; rename one of them",
+        ),
+        ("[sink.ledger]", "[sinc.ledger]", "sinc means nothing in the file; did you mean sink?"),
+        ('name = "order-totals"', 'name = "Totals"', "name = 'Totals' is no name"),
+    ],
+)
+def test_one_mistake_is_one_problem(tmp_path: Path, right: str, wrong: str, expected: str) -> None:
+    """Whatever hangs on the part that cannot be read is not told as well."""
+    assert right in WHOLE
+    text = WHOLE.replace(right, wrong, 1)
+    (found,) = problems_of(tmp_path, text)
+    assert expected in found
+    pairs = zip(WHOLE.splitlines(), text.splitlines(), strict=False)
+    line = next(number for number, (one, other) in enumerate(pairs, 1) if one != other)
+    assert abs(int(found.split(":")[1]) - line) <= 1  # of the key, or of its table
+
+
 def test_steps_that_wait_for_each_other_are_refused(tmp_path: Path) -> None:
-    text = WHOLE.replace('input = "orders"', 'input = "totals"')
-    assert any("wait for each other" in each for each in problems_of(tmp_path, text))
+    (found,) = problems_of(tmp_path, WHOLE.replace('input = "orders"', 'input = "totals"'))
+    assert "steps wait for each other: totals → valid → totals; one of them must" in found
+
+
+def test_the_definition_itself_may_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, WHOLE)
+    assert main(["pipeline", "graph", str(tmp_path / "pipeline.toml")]) == 0
+    assert "valid --> totals" in capsys.readouterr().out
 
 
 def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:

@@ -6,56 +6,22 @@ All runs are in this process, so that they share one JVM; `test_exactly_once` ha
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.parquet
 import pytest
 
-from ottla.cli.main import main
-from ottla.client import Admin, Producer, read
+from ottla.client import Admin, read
+from ottla.pipeline.definition_file import load_pipeline
+from ottla.pipeline.run_lock import alone
 from ottla.testing import BrokerProcess
+from pipeline.commands import QUICK, Ottla, produce
 
 pytestmark = pytest.mark.timeout(300)
-
-QUICK = '[pipeline.spark]\n"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1"\n'
-
-
-class Ottla:
-    def __init__(self, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> None:
-        self._bootstrap = bootstrap
-        self._capsys = capsys
-        self.out = self.err = ""
-
-    def __call__(self, *arguments: str, code: int = 0, broker: bool = True) -> str:
-        given = ["pipeline", *arguments]
-        if broker:
-            given += ["-b", self._bootstrap]
-        found = main(given)
-        self.out, self.err = self._capsys.readouterr()
-        assert found == code, (arguments, self.out, self.err)
-        return self.out
-
-    def rows(self, *arguments: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self(*arguments, "-o", "jsonl").splitlines()]
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[BrokerProcess]:
-    with BrokerProcess(settings={"num.partitions": "2"}) as running:
-        yield running
-
-
-@pytest.fixture
-def ottla(
-    broker: BrokerProcess, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Ottla:
-    monkeypatch.chdir(tmp_path)
-    return Ottla(broker.bootstrap, capsys)
 
 
 def project(ottla: Ottla, template: str, name: str) -> Path:
@@ -69,14 +35,6 @@ def project(ottla: Ottla, template: str, name: str) -> Path:
     lines.insert(lines.index(f'name = "{name}"') + 1, QUICK)
     path.write_text("\n".join(lines))
     return Path(name)
-
-
-def produce(broker: BrokerProcess, topic: str, lines: list[str]) -> None:
-    with Admin(broker.bootstrap) as admin, Producer(broker.bootstrap) as producer:
-        if topic not in admin.topic_names():
-            admin.create_topic(topic, partitions=2)
-        for number, line in enumerate(lines):
-            producer.send(topic, line.encode(), partition=number % 2)
 
 
 def order(number: int, cents: int = 100, second: int = 0) -> str:
@@ -215,8 +173,12 @@ def test_a_mended_letter_goes_back_once(ottla: Ottla, broker: BrokerProcess, tmp
     (letter,) = ottla.rows("dlq", "show", str(folder))
     letter["value"] = '{"payment": "p9", "account": "Grace", "cents": 7}'
     mended = tmp_path / "mended.jsonl"
+    mended.write_text(json.dumps({**letter, "offset": 99}))
+    ottla("dlq", "replay", str(folder), "--mended", str(mended), code=2)
+    assert "there is no letter at partition" in ottla.err
     mended.write_text(json.dumps(letter))
-    ottla("dlq", "replay", str(folder), "--mended", str(mended), "--dry-run")
+    (planned,) = ottla.rows("dlq", "replay", str(folder), "--mended", str(mended), "--dry-run")
+    assert (planned["letters"], planned["mended"]) == (1, 1)
     assert "1 letters sent back" in ottla("dlq", "replay", str(folder), "--mended", str(mended), "--yes")
     assert "0 letters sent back" in ottla("dlq", "replay", str(folder), "--yes")
     ottla("run", "--once", str(folder))
@@ -259,10 +221,11 @@ def test_a_schema_is_found_out_and_written(ottla: Ottla, broker: BrokerProcess) 
     produce(
         broker,
         "found.payments",
-        ['{"payment": "p", "account": "a", "cents": 5, "at": "2026-11-01T10:00:00Z"}'],
+        ['{"payment": "p", "cents": 5, "by": [{"cardNo": "1"}], "account": "", "at": null}'],
     )
     ottla("infer", str(folder), "payments")
     assert "cents BIGINT" in path.read_text()
+    assert "ARRAY<STRUCT<cardNo: STRING>>" in path.read_text()
     ottla("check", str(folder))
 
 
@@ -279,10 +242,48 @@ def test_the_graph_is_drawn(ottla: Ottla) -> None:
     ottla("graph", str(folder), "graph.gif", broker=False, code=2)
 
 
+def test_a_second_run_is_refused_while_the_first_one_lasts(ottla: Ottla, broker: BrokerProcess) -> None:
+    folder = project(ottla, "orders", "alone")
+    produce(broker, "alone.orders", [order(1)])
+    with alone(load_pipeline(folder)):
+        ottla("run", str(folder), code=1)
+    assert f"alone runs already, as process {os.getpid()}" in ottla.err
+    assert "stop it first" in ottla.err
+    ottla("run", "--once", str(folder))
+
+
+def test_a_backfill_by_the_same_steps_enters_once_and_one_by_mended_steps_anew(
+    ottla: Ottla, broker: BrokerProcess
+) -> None:
+    folder = project(ottla, "payments", "redone")
+    payments = [json.dumps({"payment": f"p{n}", "account": "Ada", "cents": n}) for n in range(10)]
+    produce(broker, "redone.payments", payments)
+    arguments = ("backfill", str(folder), "--sink", "receipts", "--into", "redone.again", "--yes")
+    ottla(*arguments)
+    ottla(*arguments)
+    topic = "redone.again"
+    assert len(list(read(broker.bootstrap, topic, isolation_level="read_committed"))) == 10
+    path = folder / "pipeline.toml"
+    path.write_text("# a comment moves every line\n" + path.read_text())
+    ottla(*arguments)
+    assert len(list(read(broker.bootstrap, topic, isolation_level="read_committed"))) == 10
+    path.write_text(path.read_text().replace("'received '", "'thanks for '"))
+    ottla(*arguments)
+    assert len(list(read(broker.bootstrap, topic, isolation_level="read_committed"))) == 20
+
+
 def test_wrong_uses_say_what_to_do(ottla: Ottla, tmp_path: Path) -> None:
     ottla("run", str(tmp_path / "nowhere"), code=1)
     assert "ottla pipeline new" in ottla.err
     folder = project(ottla, "orders", "wrong")
+    for verb in ("run", "preview"):
+        ottla(verb, str(folder), code=4)
+        assert "topics that are not there: wrong.orders" in ottla.err
+        assert "ottla topic create wrong.orders" in ottla.err
+    ottla("run", str(folder), "-b", "127.0.0.1:1", broker=False, code=3)
+    assert "127.0.0.1:1" in ottla.err
+    (tmp_path / "file").touch()
+    ottla("new", "file", broker=False, code=2)
     ottla("new", str(folder), broker=False, code=2)
     assert "not empty" in ottla.err
     ottla("status", str(folder), broker=False, code=4)

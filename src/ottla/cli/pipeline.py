@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from ottla.cli.options import Verbs, add_cluster, add_confirmation, add_output, add_verb, add_verbs, lazily
+from ottla.cli.options import (
+    Verbs,
+    add_cluster,
+    add_confirmation,
+    add_output,
+    add_verb,
+    add_verbs,
+    count,
+    lazily,
+)
 
 _TEMPLATES = ("orders", "clicks", "cdc", "payments")
 
@@ -26,7 +35,7 @@ def _add_beginning(verbs: Verbs) -> None:
     _add_folder(infer)
     infer.add_argument("source", metavar="SOURCE")
     infer.add_argument(
-        "-n", "--records", type=int, default=1000, metavar="N", help="to look at, per partition"
+        "-n", "--records", type=count, default=1000, metavar="N", help="to look at, per partition"
     )
     infer.add_argument("--dry-run", action="store_true", help="show it, and write nothing")
     _add_spark(infer)
@@ -47,9 +56,9 @@ def _add_looking(verbs: Verbs) -> None:
     for verb in (check, preview, test, graph):
         _add_folder(verb)
     check.add_argument("--offline", action="store_true", help="without asking a broker for topics")
-    preview.add_argument("-n", "--rows", type=int, default=5, metavar="N", help="of each step (default: 5)")
+    preview.add_argument("-n", "--rows", type=count, default=5, metavar="N", help="of each step (default: 5)")
     preview.add_argument(
-        "--records", type=int, default=100, metavar="N", help="to read of each partition (default: 100)"
+        "--records", type=count, default=100, metavar="N", help="to read of each partition (default: 100)"
     )
     graph.add_argument(
         "file", nargs="?", metavar="FILE", help="PNG or SVG (default: Mermaid text on the terminal)"
@@ -93,7 +102,7 @@ def _add_again(verbs: Verbs) -> None:
         _add_folder(verb)
         add_cluster(verb)
         add_output(verb)
-    show.add_argument("-n", type=int, default=10, metavar="N", help="the last N (default: 10)")
+    show.add_argument("-n", type=count, metavar="N", help="the last N (default: 10 in a table, else all)")
     replay.add_argument(
         "--mended", metavar="FILE", help="lines of `dlq show -o jsonl` whose `value` was changed"
     )

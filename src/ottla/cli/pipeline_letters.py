@@ -7,7 +7,7 @@ import base64
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,10 @@ from ottla.client.access import Access
 from ottla.pipeline.letters import Letter, read_letters, unreplayed
 from ottla.pipeline.letters import replay as send_back
 
+Place = tuple[int, int]  # partition and offset of a letter
+
 _LISTED = ("part", "reason", "letters", "not_replayed")
+_SHOWN_MAX = 10  # in a table, unless -n says more; programs get all
 _SHOWN = (
     "partition",
     "offset",
@@ -55,7 +58,10 @@ def ls(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     with _letters(options) as (access, topic, _):
-        letters = list(read_letters(access, topic))[-options.n :]
+        letters = list(read_letters(access, topic))
+    shown_max = _SHOWN_MAX if options.n is None and options.output == "table" else options.n
+    if shown_max is not None:
+        letters = letters[max(0, len(letters) - shown_max) :]
     print_rows([_row(each) for each in letters], options.output, _SHOWN)
     return ExitCode.DONE
 
@@ -64,11 +70,9 @@ def replay(options: argparse.Namespace) -> int:
     with _letters(options) as (access, topic, group):
         letters = unreplayed(access, topic, group)
         mended = _mended(Path(options.mended)) if options.mended else {}
-        counts = Counter((each.part, each.reason, each.topic) for each in letters)
-        rows: list[Row] = [
-            {"part": part, "reason": reason, "to_topic": to, "letters": count}
-            for (part, reason, to), count in counts.items()
-        ]
+        if mended:
+            _check_places(options.mended, mended, read_letters(access, topic))
+        rows = _plan(letters, mended)
         print_plan(rows, options.output)
         sentence = f"{len(letters)} letters sent back"
         if letters and not options.dry_run:
@@ -76,6 +80,38 @@ def replay(options: argparse.Namespace) -> int:
             send_back(access, topic, group, letters, mended)
     print_done(rows, options.output, sentence, done=not options.dry_run)
     return ExitCode.DONE
+
+
+def _plan(letters: list[Letter], mended: Mapping[Place, bytes | None]) -> list[Row]:
+    """What goes where, and how much of it is no longer as it came."""
+    counts = Counter((each.part, each.reason, each.topic) for each in letters)
+    changed = Counter(
+        (each.part, each.reason, each.topic)
+        for each in letters
+        if mended.get((each.partition, each.offset), each.value) != each.value
+    )
+    return [
+        {
+            "part": part,
+            "reason": reason,
+            "to_topic": to,
+            "letters": count,
+            "mended": changed[part, reason, to],
+        }
+        for (part, reason, to), count in counts.items()
+    ]
+
+
+def _check_places(file: str, mended: Mapping[Place, bytes | None], letters: Iterable[Letter]) -> None:
+    """A line of a letter that was replayed before does no harm; one of no letter is a mistake."""
+    unknown = mended.keys() - {(each.partition, each.offset) for each in letters}
+    if unknown:
+        partition, offset = min(unknown)
+        raise CommandFailed(
+            f"{file}: there is no letter at partition {partition}, offset {offset}",
+            "`ottla pipeline dlq show -o jsonl` has the lines; leave partition and offset as they are",
+            ExitCode.WRONG_USE,
+        )
 
 
 def _row(letter: Letter) -> Row:
@@ -102,9 +138,9 @@ def _text(name: str, data: bytes | None) -> dict[str, str | None]:
         return {f"{name}_base64": base64.b64encode(data).decode()}
 
 
-def _mended(path: Path) -> dict[tuple[int, int], bytes | None]:
+def _mended(path: Path) -> dict[Place, bytes | None]:
     """New values by the place of their letters."""
-    mended: dict[tuple[int, int], bytes | None] = {}
+    mended: dict[Place, bytes | None] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             told = json.loads(line)

@@ -12,7 +12,7 @@ from ottla.cli.clusters import access_of
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.client.access import Access
 from ottla.pipeline.definition import Pipeline
-from ottla.pipeline.definition_file import load_pipeline
+from ottla.pipeline.definition_file import FILE, load_pipeline
 from ottla.pipeline.problems import DefinitionError, PipelineError
 
 if TYPE_CHECKING:
@@ -36,12 +36,32 @@ def explained_problems() -> Iterator[None]:
 
 
 def loaded(options: argparse.Namespace) -> Pipeline:
-    return load_pipeline(Path(options.folder))
+    """The folder, or the definition itself."""
+    path = Path(options.folder)
+    return load_pipeline(path.parent if path.name == FILE and path.is_file() else path)
 
 
 def brokers_of(options: argparse.Namespace, pipeline: Pipeline) -> Access:
     """What the command says goes before what the definition says."""
     return access_of(options, otherwise=pipeline.bootstrap)
+
+
+def missing_topics(pipeline: Pipeline, access: Access) -> list[str]:
+    """Of what is read; what is written to is made by the broker, unless that does not make topics."""
+    from ottla.client import Admin
+
+    with Admin(access.bootstrap, **access.settings) as admin:
+        there = set(admin.topic_names())
+    return [topic for topic in pipeline.topics if topic not in there]
+
+
+def need_topics(missing: list[str]) -> None:
+    if missing:
+        raise CommandFailed(
+            f"topics that are not there: {', '.join(missing)}",
+            f"check the names, or create them: ottla topic create {' '.join(missing)}",
+            ExitCode.NOT_FOUND,
+        )
 
 
 @contextmanager

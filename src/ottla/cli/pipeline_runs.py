@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import confirm
 from ottla.cli.output import Row, print_done, print_json_lines, print_plan, print_rows, styled
-from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded, session
+from ottla.cli.pipeline_projects import (
+    brokers_of,
+    explained_problems,
+    loaded,
+    missing_topics,
+    need_topics,
+    session,
+)
 from ottla.cli.progress import Waiting
 
 if TYPE_CHECKING:
@@ -27,13 +34,15 @@ _UNWRAPPED, _WRAPPED = "\x1b[?7l", "\x1b[?7h"  # a line too long for the termina
 
 
 def run(options: argparse.Namespace) -> int:
+    from ottla.pipeline.run_lock import alone
     from ottla.pipeline.running import Run
     from ottla.pipeline.status_file import write_status
 
     with explained_problems():
         pipeline = loaded(options)
         access = brokers_of(options, pipeline)
-        with session(options, pipeline) as spark:
+        need_topics(missing_topics(pipeline, access))
+        with alone(pipeline), session(options, pipeline) as spark:
             work = Run(pipeline, spark, access, once=options.once)
             view = _View(pipeline, options.output)
             with _told_to_stop(work.stop):
@@ -169,6 +178,6 @@ def backfill(options: argparse.Namespace) -> int:
             confirm(f"Process {sentence}?", yes=options.yes)
             with session(options, pipeline) as spark:
                 if not again.run(pipeline, spark, access, work):
-                    sentence += ": it was there already"
+                    sentence += ": it was there already, made by the same steps"
     print_done(rows, options.output, sentence, done=not options.dry_run)
     return ExitCode.DONE

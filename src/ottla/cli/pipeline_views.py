@@ -9,15 +9,20 @@ from pathlib import Path
 
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.output import print_done, print_facts, print_rows, styled
-from ottla.cli.pipeline_projects import brokers_of, explained_problems, loaded, session
-from ottla.client.access import Access
-from ottla.pipeline.definition import Pipeline
-from ottla.pipeline.definition_file import FILE
+from ottla.cli.pipeline_projects import (
+    brokers_of,
+    explained_problems,
+    loaded,
+    missing_topics,
+    need_topics,
+    session,
+)
+from ottla.pipeline.definition_file import FILE, load_pipeline
 
 
 def new(options: argparse.Namespace) -> int:
     folder = Path(options.folder)
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CommandFailed(f"{folder} is there and not empty", "name another folder", ExitCode.WRONG_USE)
     with resources.as_file(resources.files("ottla.pipeline") / "templates" / options.template) as template:
         shutil.copytree(template, folder, dirs_exist_ok=True)
@@ -25,8 +30,12 @@ def new(options: argparse.Namespace) -> int:
         print_facts({"folder": str(folder), "template": options.template}, options.output)
         return ExitCode.DONE
     print(f"{folder}/{FILE} is there, with an example in {folder}/tests.")
-    print(f"  check it    ottla pipeline check {folder}")
     print(f"  test it     ottla pipeline test {folder}")
+    for source in load_pipeline(folder).sources.values():
+        for example in sorted(folder.glob(f"tests/*/{source.name}.jsonl")):
+            topic = source.topics[0]
+            print(f"  feed it     ottla topic create {topic}; ottla produce {topic} < {example}")
+    print(f"  check it    ottla pipeline check {folder}")
     print(f"  run it      ottla pipeline run {folder}")
     return ExitCode.DONE
 
@@ -59,7 +68,7 @@ def check(options: argparse.Namespace) -> int:
 
     with explained_problems():
         pipeline = loaded(options)
-        missing = [] if options.offline else _missing_topics(pipeline, brokers_of(options, pipeline))
+        missing = [] if options.offline else missing_topics(pipeline, brokers_of(options, pipeline))
         with session(options, pipeline) as spark:
             given = {name: records.examples(spark, source, None) for name, source in pipeline.sources.items()}
             parts = Parts(pipeline, spark, given)
@@ -67,12 +76,7 @@ def check(options: argparse.Namespace) -> int:
             columns = {name: ", ".join(_columns(frame.columns)) for name, frame in parts.frames.items()}
     rows = [{"part": name, "columns": told} for name, told in columns.items()]
     print_rows(rows, options.output)
-    if missing:
-        raise CommandFailed(
-            f"topics that are not there: {', '.join(missing)}",
-            "create them with `ottla topic create`",
-            ExitCode.NOT_FOUND,
-        )
+    need_topics(missing)
     if options.output == "table":
         print(styled(f"{pipeline.file} holds", "green"))
     return ExitCode.DONE
@@ -82,22 +86,14 @@ def _columns(names: list[str]) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def _missing_topics(pipeline: Pipeline, access: Access) -> list[str]:
-    """Of what is read; what is written to is made by the broker, unless that does not make topics."""
-    from ottla.client import Admin
-
-    with Admin(access.bootstrap, **access.settings) as admin:
-        there = set(admin.topic_names())
-    return [topic for topic in pipeline.topics if topic not in there]
-
-
 def preview(options: argparse.Namespace) -> int:
     from ottla.pipeline.preview import preview as previewed
 
     with explained_problems():
         pipeline = loaded(options)
+        access = brokers_of(options, pipeline)
+        need_topics(missing_topics(pipeline, access))
         with session(options, pipeline) as spark:
-            access = brokers_of(options, pipeline)
             for name, rows in previewed(pipeline, spark, access, options.records, options.rows):
                 if options.output == "table":
                     print(styled(name, "bold"))

@@ -6,9 +6,10 @@ number) are told apart by that byte.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.pipeline.problems import PipelineError
+from ottla.pipeline.problems import DefinitionError, PipelineError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -17,7 +18,7 @@ _NO_JSON = "\x00"  # becomes a corrupt record, as it is none
 _FRAME_BYTES = 5
 
 
-def avro_to_json(value: Column, avro_schema: str) -> Column:
+def avro_to_json(value: Column, schema_file: Path) -> Column:
     try:
         import fastavro
     except ImportError:
@@ -26,8 +27,14 @@ def avro_to_json(value: Column, avro_schema: str) -> Column:
 
     from pyspark.sql import functions as sql
 
-    schema = json.loads(avro_schema)
-    fastavro.parse_schema(schema)
+    try:
+        schema = json.loads(schema_file.read_text(encoding="utf-8"))
+        fastavro.parse_schema(schema)
+    except json.JSONDecodeError as error:
+        raise DefinitionError([Problem(str(schema_file), error.lineno, f"no JSON: {error.msg}")]) from None
+    except Exception as error:  # fastavro has many
+        text = f"no schema of Avro: {type(error).__name__}: {error}"
+        raise DefinitionError([Problem(str(schema_file), 0, text)]) from None
 
     def decode(data: bytes | None) -> str | None:
         import io
@@ -44,4 +51,4 @@ def avro_to_json(value: Column, avro_schema: str) -> Column:
                 return json.dumps(row, default=str)
         return _NO_JSON
 
-    return sql.udf(decode, "string")(value)
+    return sql.udf(decode, "string", useArrow=False)(value)  # else Spark guesses by the types, and warns

@@ -1,7 +1,7 @@
 """A range of the topics through the same steps once more, into the same sink or another place.
 
-A backfill has a name made of what it does. Sinks remember it like a batch, so that one that was interrupted
-is simply started again: rows enter once.
+A backfill has a name made of what it does: range, target, steps. Sinks remember it like a batch, so that one
+that was interrupted is simply started again: rows enter once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ from ottla.pipeline import records
 from ottla.pipeline.definition import (
     DatabaseTarget,
     DeltaTarget,
+    ExpectStep,
     IcebergTarget,
     ParquetTarget,
     Pipeline,
+    PythonStep,
     Sink,
+    SqlStep,
     Target,
     TopicTarget,
 )
-from ottla.pipeline.graph import sources_behind
+from ottla.pipeline.graph import parts_behind, sources_behind
 from ottla.pipeline.parts import Parts
 from ottla.pipeline.problems import PipelineError
 from ottla.pipeline.sinks.tables import write_batch
@@ -55,10 +58,11 @@ class Backfill:
     sink: Sink
     target: Target
     ranges: tuple[Range, ...]
+    made_by: str  # the sources and steps before the sink: when those were mended, it is another backfill
 
     @property
     def name(self) -> str:
-        told = json.dumps([str(self.target), [str(each) for each in self.ranges]])
+        told = json.dumps([str(self.target), [str(each) for each in self.ranges], self.made_by])
         return f"backfill-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
 
 
@@ -76,7 +80,27 @@ def plan(pipeline: Pipeline, access: Access, sink: str, start: str, stop: str, i
                 for index, first in partitions.items():
                     ranges.append(Range(name, topic, index, first, max(first, stops[topic][index])))
     target = chosen.target if into is None else moved(chosen.target, pipeline, into)
-    return Backfill(chosen, target, tuple(ranges))
+    return Backfill(chosen, target, tuple(ranges), _content(pipeline, chosen.input))
+
+
+def _content(pipeline: Pipeline, part: str) -> str:
+    """What leads to a part, wherever in its files it is written."""
+    told = []
+    for name in parts_behind(pipeline, part):
+        each = pipeline.sources.get(name) or pipeline.steps.get(name)
+        match each:
+            case None:  # a table stands still
+                continue
+            case SqlStep():
+                told.append(f"{name}: {each.sql} {each.watermark}")
+            case PythonStep():
+                told.append(f"{name}: {each.inputs} {each.function} {each.file.read_text(encoding='utf-8')}")
+            case ExpectStep():
+                checks = [(one.check, one.action) for one in each.expectations]
+                told.append(f"{name}: {each.input} {checks}")
+            case _:
+                told.append(f"{name}: {replace(each, line=0)}")
+    return "\n".join(sorted(told))
 
 
 def moved(target: Target, pipeline: Pipeline, into: str) -> Target:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipeline import records
-from ottla.pipeline.decoding import PROBLEM
+from ottla.pipeline.dead_letters import shown
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.parts import Parts
 from ottla.pipeline.preview import json_rows
@@ -88,7 +88,7 @@ def _run_case(pipeline: Pipeline, spark: SparkSession, case: Path) -> Outcome:
 
 def _rows_of(pipeline: Pipeline, parts: Parts, name: str, case: Path) -> list[dict[str, Any]]:
     if name == _DEAD_LETTERS:
-        return [row for frame in parts.rejected for row in _rejected_rows(frame)]
+        return [row for frame in parts.rejected for row in json_rows(shown(frame))]
     part = pipeline.sinks[name].input if name in pipeline.sinks else name
     if part not in parts.frames:
         known = ", ".join((*pipeline.sinks, *parts.frames))
@@ -96,13 +96,6 @@ def _rows_of(pipeline: Pipeline, parts: Parts, name: str, case: Path) -> list[di
             f"{case}/{_EXPECTED}/{name}.jsonl is for no part of the pipeline", f"there are {known}"
         )
     return json_rows(parts.frames[part])
-
-
-def _rejected_rows(frame: Any) -> list[dict[str, Any]]:
-    from pyspark.sql import functions as sql
-
-    value = sql.col("_source.value").cast("string").alias("value")
-    return json_rows(frame.select(sql.col("_part").alias("part"), sql.col(PROBLEM).alias("reason"), value))
 
 
 def _example_file(case: Path, source: str) -> Path | None:

@@ -37,21 +37,37 @@ def _records_of(pipeline: str, rows: DataFrame) -> DataFrame:
     }
     if ORIGIN in rows.columns:
         origin = sql.col(ORIGIN)
-        key, value = origin["key"], origin["value"]
+        key = origin["key"]
         headers |= {
             TOPIC: origin["topic"],
             PARTITION: origin["partition"],
             OFFSET: origin["offset"],
             TIMESTAMP: sql.unix_millis(origin["timestamp"]),
         }
-    else:  # a SQL step has left the origin behind: the row itself is what there is
-        plain = [name for name in rows.columns if not name.startswith("_")]
+    else:
         key = sql.lit(None).cast("binary")
-        value = sql.to_json(sql.struct(*plain)).cast("binary")
     listed = sql.array(
         *(
             sql.struct(sql.lit(name).alias("key"), each.cast("string").cast("binary").alias("value"))
             for name, each in headers.items()
         )
     )
-    return rows.select(key.alias("key"), value.alias("value"), listed.alias("headers"))
+    return rows.select(key.alias("key"), original_value(rows).alias("value"), listed.alias("headers"))
+
+
+def original_value(rows: DataFrame) -> Column:
+    """The bytes that came; the row itself as JSON where a SQL step has left them behind."""
+    from pyspark.sql import functions as sql
+
+    if ORIGIN in rows.columns:
+        return sql.col(ORIGIN)["value"]
+    plain = [name for name in rows.columns if not name.startswith("_")]
+    return sql.to_json(sql.struct(*plain)).cast("binary")
+
+
+def shown(rows: DataFrame) -> DataFrame:
+    """Rejected rows for people: part, reason, value."""
+    from pyspark.sql import functions as sql
+
+    value = original_value(rows).cast("string").alias("value")
+    return rows.select(sql.col("_part").alias("part"), sql.col(PROBLEM).alias("reason"), value)

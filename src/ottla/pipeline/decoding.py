@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.pipeline.avro_text import avro_to_json
-from ottla.pipeline.definition import Source
+from ottla.pipeline.definition import Source, Watermark
+from ottla.pipeline.problems import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -36,8 +37,22 @@ def decoded(records: DataFrame, source: Source) -> DataFrame:
         sql.col(f"{ORIGIN}.value").isNull(), "there is no value"
     )
     columns = parsed.select(origin_column(), "row.*", problem.alias(PROBLEM)).drop(_CORRUPT)
-    watermark = source.watermark
-    return columns if watermark is None else columns.withWatermark(watermark.column, watermark.delay)
+    return columns if source.watermark is None else with_watermark(columns, source.watermark)
+
+
+def with_watermark(rows: DataFrame, mark: Watermark) -> DataFrame:
+    """Spark itself looks at the column only when rows are a stream, and then at the end of the plan."""
+    from pyspark.sql.types import TimestampType
+
+    visible = [name for name in rows.columns if not name.startswith("_")]
+    if mark.column not in rows.columns:
+        raise PipelineError(f"watermark: {mark.column} is no column", f"there are {', '.join(visible)}")
+    kind = rows.schema[mark.column].dataType
+    if not isinstance(kind, TimestampType):
+        raise PipelineError(
+            f"watermark: {mark.column} is {kind.simpleString().upper()}", "it must be a TIMESTAMP"
+        )
+    return rows.withWatermark(mark.column, mark.delay)
 
 
 def good(decoded_rows: DataFrame) -> DataFrame:
@@ -73,5 +88,5 @@ def _parsed(text: Column, source: Source) -> Column:
         return sql.from_csv(text, schema, options)
     if source.format == "avro":
         assert source.avro_file is not None
-        text = avro_to_json(sql.col("value"), source.avro_file.read_text(encoding="utf-8"))
+        text = avro_to_json(sql.col("value"), source.avro_file)
     return sql.from_json(text, schema, options)

@@ -31,8 +31,8 @@ _DECODE_ERROR = re.compile(r"(.*) \(at line (\d+), column \d+\)")
 
 def load_pipeline(folder: Path) -> Pipeline:
     """Raises DefinitionError with everything that is wrong, PipelineError when there is no definition."""
-    pipeline, problems = _load(folder)
-    problems += find_graph_problems(pipeline)
+    pipeline, problems, written = _load(folder)
+    problems += find_graph_problems(pipeline, written)
     if problems:
         raise DefinitionError(sorted(problems, key=lambda problem: (problem.file, problem.line)))
     return pipeline
@@ -43,7 +43,8 @@ def load_sources(folder: Path) -> Pipeline:
     return _load(folder)[0]
 
 
-def _load(folder: Path) -> tuple[Pipeline, list[Problem]]:
+def _load(folder: Path) -> tuple[Pipeline, list[Problem], set[str]]:
+    """With what is wrong, and the names of all parts that are written, also of those that cannot be read."""
     path = folder / FILE
     try:
         text = path.read_text(encoding="utf-8")
@@ -63,7 +64,9 @@ def _load(folder: Path) -> tuple[Pipeline, list[Problem]]:
             [Problem(shown, int(found[2]) if found else 0, f"no TOML: {found[1] if found else error}")]
         ) from None
     top = Section(values, (), shown, Places(text), problems)
-    return _read_pipeline(top, folder, shown), problems
+    kinds = (values.get(kind) for kind in ("source", "table", "step"))
+    written = {name.lower() for kind in kinds if isinstance(kind, dict) for name in kind}
+    return _read_pipeline(top, folder, shown), problems, written
 
 
 def _with_variables(
@@ -98,7 +101,7 @@ def _read_pipeline(top: Section, folder: Path, file: str) -> Pipeline:
         bootstrap=head.text("bootstrap") or None,
         master=head.text("master") or None,
         state=folder / head.text("state", ".state"),
-        dead_letters=_topic(head, "dead_letters", f"{name}.dead-letters"),
+        dead_letters=_topic(head, "dead_letters") or f"{name}.dead-letters",
         spark=head.settings("spark"),
         sources={each: _read_source(each, section, folder) for each, section in _named(top, "source")},
         tables={each: _read_table(each, section, folder) for each, section in _named(top, "table")},
@@ -135,8 +138,8 @@ def _named(top: Section, kind: str) -> list[tuple[str, Section]]:
     return found
 
 
-def _topic(section: Section, name: str, default: str = "", *, required: bool = False) -> str:
-    topic = section.text(name, default, required=required)
+def _topic(section: Section, name: str) -> str:
+    topic = section.text(name)
     if topic and (problem := topic_name_problem(topic)) is not None:
         section.problem(name, f"{topic!r} is no name of a topic: {problem}")
     return topic
@@ -169,7 +172,7 @@ def _read_source(name: str, section: Section, folder: Path) -> Source:
         topics=topics,
         format=form,
         schema=schema,
-        avro_file=_existing(section, "avro_schema", folder) if avro_file else None,
+        avro_file=section.existing("avro_schema", folder) if avro_file else None,
         start=start,
         batch_records_max=section.integer("batch_records_max"),
         watermark=read_watermark(section),
@@ -181,7 +184,7 @@ def _read_source(name: str, section: Section, folder: Path) -> Source:
 
 
 def _read_table(name: str, section: Section, folder: Path) -> Table:
-    path = _existing(section, "path", folder, required=True)
+    path = section.existing("path", folder, required=True)
     by_suffix = path.suffix.removeprefix(".")
     default = by_suffix if by_suffix in TABLE_FORMATS else "parquet"
     table = Table(
@@ -193,10 +196,3 @@ def _read_table(name: str, section: Section, folder: Path) -> Table:
     )
     section.finish()
     return table
-
-
-def _existing(section: Section, name: str, folder: Path, *, required: bool = False) -> Path:
-    path = folder / section.text(name, required=required)
-    if name in section and not path.exists():
-        section.problem(name, f"{path} is not there")
-    return path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 
@@ -27,6 +27,11 @@ def steps_in_order(pipeline: Pipeline) -> list[Step]:
 
 def sources_behind(pipeline: Pipeline, part: str) -> list[str]:
     """The sources whose records reach this part, in order."""
+    return [name for name in parts_behind(pipeline, part) if name in pipeline.sources]
+
+
+def parts_behind(pipeline: Pipeline, part: str) -> list[str]:
+    """This part and everything that leads to it."""
     seen: dict[str, None] = {part: None}
     waiting = [part]
     while waiting:
@@ -35,7 +40,7 @@ def sources_behind(pipeline: Pipeline, part: str) -> list[str]:
             new = [name for name in inputs_of(pipeline, step) if name not in seen]
             seen.update(dict.fromkeys(new))
             waiting += new
-    return [name for name in seen if name in pipeline.sources]
+    return list(seen)
 
 
 def edges(pipeline: Pipeline) -> list[tuple[str, str]]:
@@ -44,30 +49,39 @@ def edges(pipeline: Pipeline) -> list[tuple[str, str]]:
     return found + [(sink.input, f"sink:{sink.name}") for sink in pipeline.sinks.values()]
 
 
-def find_graph_problems(pipeline: Pipeline) -> list[Problem]:
-    problems = _name_clashes(pipeline)
+def find_graph_problems(pipeline: Pipeline, written: Collection[str]) -> list[Problem]:
+    """`written` names all parts of the file: one that could not be read has its problem told already."""
+    problems = _name_clashes(pipeline) or _circles(pipeline)
     parts = _parts(pipeline)
+    unread = set(written) - parts.keys()
+    is_whole = not problems and not unread
     for step in pipeline.steps.values():
         inputs = inputs_of(pipeline, step)
-        if not inputs and isinstance(step, SqlStep):
+        if not inputs and isinstance(step, SqlStep) and not unread.intersection(step.inputs):
             text = f"step {step.name} reads no source, table or step"
             problems.append(Problem(step.file, step.line, text, f"there are {', '.join(parts)}"))
         for name in inputs:
-            if name not in parts:
+            if name not in parts and name not in unread:
                 problems.append(_unknown(pipeline, f"step {step.name}", name, step.line))
     for sink in pipeline.sinks.values():
         if sink.input not in parts:
-            problems.append(_unknown(pipeline, f"sink {sink.name}", sink.input, sink.line))
-        elif not sources_behind(pipeline, sink.input):
+            if sink.input not in unread:
+                problems.append(_unknown(pipeline, f"sink {sink.name}", sink.input, sink.line))
+        elif is_whole and not sources_behind(pipeline, sink.input):
             text = f"no source leads to sink {sink.name}"
             problems.append(Problem(pipeline.file, sink.line, text, "a table alone has no end to wait for"))
+    return problems
+
+
+def _circles(pipeline: Pipeline) -> list[Problem]:
     try:
         steps_in_order(pipeline)
     except CycleError as error:
         circle = " → ".join(reversed(error.args[1]))
         line = pipeline.steps[error.args[1][0]].line
-        problems.append(Problem(pipeline.file, line, f"steps wait for each other: {circle}"))
-    return problems
+        text = f"steps wait for each other: {circle}"
+        return [Problem(pipeline.file, line, text, "one of them must read a source instead")]
+    return []
 
 
 def _parts(pipeline: Pipeline) -> dict[str, int]:

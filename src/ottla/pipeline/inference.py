@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 from pathlib import Path
@@ -15,7 +16,7 @@ from ottla.pipeline.problems import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 def infer_schema(source: Source, spark: SparkSession, access: Access, record_count: int) -> str:
@@ -51,12 +52,23 @@ def write_schema(path: Path, source: str, schema: str) -> None:
         len(lines),
     )
     kept = [line for line in lines[start + 1 : end] if not re.match(r"\s*schema\s*=", line)]
-    lines[start + 1 : end] = [f'schema = "{schema}"\n', *kept]
+    lines[start + 1 : end] = [f"schema = {json.dumps(schema, ensure_ascii=False)}\n", *kept]
     path.write_text("".join(lines), encoding="utf-8")
 
 
 def _columns(schema: StructType) -> str:
-    return ", ".join(f"{_quoted(field.name)} {field.dataType.simpleString().upper()}" for field in schema)
+    return ", ".join(f"{_quoted(field.name)} {_type(field.dataType)}" for field in schema)
+
+
+def _type(kind: DataType) -> str:
+    """As Spark reads it; names within keep their case, since those of JSON must."""
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{_quoted(each.name)}: {_type(each.dataType)}' for each in kind)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{_type(kind.elementType)}>"
+    return kind.simpleString().upper()
 
 
 def _quoted(name: str) -> str:

@@ -9,9 +9,10 @@ import importlib.util
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ottla.pipeline.decoding import ORIGIN, bad, decoded, good
+from ottla.pipeline.decoding import ORIGIN, bad, decoded, good, with_watermark
 from ottla.pipeline.definition import (
     CdcStep,
     DeduplicateStep,
@@ -24,7 +25,7 @@ from ottla.pipeline.definition import (
 )
 from ottla.pipeline.expectations import kept, quarantined
 from ottla.pipeline.graph import inputs_of, steps_in_order
-from ottla.pipeline.problems import DefinitionError, Problem
+from ottla.pipeline.problems import DefinitionError, PipelineError, Problem
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +81,7 @@ class Parts:
             case SqlStep():
                 rows = self._spark.sql(step.sql)
                 mark = step.watermark
-                return rows if mark is None else rows.withWatermark(mark.column, mark.delay)
+                return rows if mark is None else with_watermark(rows, mark)
             case DeduplicateStep():
                 return _deduplicated(inputs[0], step)
             case ExpectStep():
@@ -103,6 +104,10 @@ class Parts:
             frame.schema  # noqa: B018  # has Spark analyse it
         except PySparkException as error:
             raise DefinitionError([problem_of(error, file, line)]) from None
+        except DefinitionError:
+            raise
+        except PipelineError as error:
+            raise DefinitionError([Problem(file, line, error.text, error.cure)]) from None
         return frame
 
 
@@ -138,16 +143,34 @@ def _called(step: PythonStep, inputs: list[DataFrame]) -> DataFrame:
     try:
         spec.loader.exec_module(module)
         function = getattr(module, step.function, None)
-        if function is None:
-            raise DefinitionError([Problem(str(step.file), 0, f"there is no function {step.function}")])
-        result = function(*inputs)
-    except (SyntaxError, ImportError, TypeError, NameError, AttributeError) as error:
-        line = getattr(error, "lineno", 0) or _last_line(error, str(step.file))
-        raise DefinitionError([Problem(str(step.file), line, f"{type(error).__name__}: {error}")]) from error
+        if function is not None:
+            result = function(*inputs)
+    except Exception as error:  # anything may happen in a user's code, and has its line there
+        raise DefinitionError([_problem_within(error, str(step.file))]) from error
+    if function is None:
+        there = ", ".join(_functions(module)) or "none"
+        text = f"there is no function {step.function}"
+        raise DefinitionError([Problem(str(step.file), 0, text, f"there are {there}")])
     if not isinstance(result, DataFrame):
         given = type(result).__name__
         raise DefinitionError([Problem(where, 0, f"the function gave {given}", "return a DataFrame")])
     return result
+
+
+def _functions(module: ModuleType) -> list[str]:
+    own = module.__name__
+    return [name for name, each in vars(module).items() if getattr(each, "__module__", None) == own]
+
+
+def _problem_within(error: Exception, file: str) -> Problem:
+    from pyspark.errors import PySparkException
+
+    if isinstance(error, SyntaxError):
+        return Problem(file, error.lineno or 0, f"SyntaxError: {error.msg}")
+    line = _last_line(error, file)
+    if isinstance(error, PySparkException):
+        return Problem(file, line, problem_of(error, file, line).text)
+    return Problem(file, line, f"{type(error).__name__}: {error}")
 
 
 def _last_line(error: BaseException, file: str) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.client import Admin
 from ottla.client.access import Access
 from ottla.pipeline import records
-from ottla.pipeline.decoding import PROBLEM
+from ottla.pipeline.dead_letters import shown
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.parts import HIDDEN, Parts
 
@@ -33,11 +33,7 @@ def preview(
     for name, frame in parts.frames.items():
         if name not in pipeline.tables:
             yield name, json_rows(frame.limit(row_count))
-    rejected = [
-        row
-        for rows in parts.rejected
-        for row in json_rows(rows.select("_part", PROBLEM, "_source.offset").limit(row_count))
-    ]
+    rejected = [row for rows in parts.rejected for row in json_rows(shown(rows).limit(row_count))]
     if rejected:
         yield "dead letters", rejected
 

@@ -56,14 +56,15 @@ def _state(query: StreamingQuery) -> str:
 
 
 def _lag(sources: list[dict[str, Any]]) -> int | None:
-    """None when a source does not tell where its topics end."""
-    lag = 0
+    """None when a source does not tell where its topics end. What several parts read counts once."""
+    behind: dict[tuple[str, str], int] = {}
     for source in sources:
         ends, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
         if not latest:
             return None
-        lag += sum(offset - ends.get(place, 0) for place, offset in latest.items())
-    return lag
+        for place, offset in latest.items():
+            behind[place] = max(behind.get(place, 0), offset - ends.get(place, 0))
+    return sum(behind.values())
 
 
 def _offsets(told: Any) -> dict[tuple[str, str], int]:

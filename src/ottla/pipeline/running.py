@@ -180,6 +180,7 @@ def reason(error: Exception) -> str:
     told = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "...", "==="))]
     for line in reversed(told):
         name, separator, text = line.partition(": ")
-        if separator and text and name.split(".")[-1].endswith(("Error", "Exception", "Lost", "Fenced")):
+        is_named = name.startswith("ottla.") or name.endswith(("Error", "Exception"))
+        if separator and " " not in name and is_named and not text.startswith("Traceback"):
             return f"{name.split('.')[-1]}: {text}"
     return told[0] if told else type(error).__name__

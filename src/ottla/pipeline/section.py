@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from pathlib import Path as FilePath
 from typing import Any
 
 from ottla.pipeline.problems import Problem
@@ -45,12 +46,12 @@ class Section:
         self, name: str, default: str = "", *, required: bool = False, choices: Sequence[str] = ()
     ) -> str:
         value: str = self._typed(name, str, default, required)
-        if choices and name in self.values and value not in choices:
+        if choices and self.values.get(name) == value and value not in choices:
             near = get_close_matches(value, choices, n=1)
             cure = f"did you mean {near[0]!r}?" if near else f"one of {', '.join(choices)}"
             self.problem(name, f"{name} = {value!r} is not known", cure)
             return default
-        if name in self.values and not value.strip():
+        if self.values.get(name) == value and not value.strip():
             self.problem(name, f"{name} is empty", "write something, or leave the line out")
         return value
 
@@ -72,8 +73,12 @@ class Section:
         """A list of texts, or one text alone."""
         self._known.add(name)
         value = self.values.get(name)
-        if isinstance(value, str):
+        if isinstance(value, str) and value:
             return (value,)
+        if value is not None and not isinstance(value, list):
+            cure = f'as {name} = "one" or {name} = ["one", "two"]'
+            self.problem(name, f"{name} must be a text or a list of texts, not {value!r}", cure)
+            return ()
         listed = self._typed(name, list, [], required)
         if not all(isinstance(each, str) and each for each in listed):
             self.problem(name, f"{name} must hold texts only", f'as {name} = ["one", "two"]')
@@ -82,6 +87,13 @@ class Section:
             self.problem(name, f"{name} is empty", "name at least one")
         return tuple(listed)
 
+    def existing(self, name: str, folder: FilePath, *, required: bool = False) -> FilePath:
+        """A file of the project."""
+        path = folder / self.text(name, required=required)
+        if self.values.get(name) and not path.exists():
+            self.problem(name, f"{path} is not there", near_file(path))
+        return path
+
     def settings(self, name: str) -> dict[str, str]:
         """A table of settings; values become texts, as Spark and clients take them."""
         table = self._typed(name, dict, {}, required=False)
@@ -89,11 +101,15 @@ class Section:
             key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in table.items()
         }
 
-    def section(self, name: str) -> Section | None:
-        """A table within this one; None when it is not there."""
+    def section(self, name: str, cure: str = "") -> Section | None:
+        """A table within this one; None when it is not there, or none."""
         if name not in self:
             return None
-        return self._inner(self._typed(name, dict, {}, required=False), name)
+        value = self.values[name]
+        if not isinstance(value, dict):
+            self.problem(name, f"{name} must be a table, not {value!r}", cure)
+            return None
+        return self._inner(value, name)
 
     def sections(self, name: str) -> Iterator[tuple[str, Section]]:
         """The tables below `name`, each with its own name."""
@@ -147,3 +163,10 @@ class Section:
     def _shown_path(self) -> str:
         named = [each for each in self.path if not each.isdigit()]
         return f"[{'.'.join(named)}]" if named else "the file"
+
+
+def near_file(path: FilePath) -> str:
+    """What a name of a file may have meant."""
+    there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = get_close_matches(path.name, there, n=1)
+    return f"did you mean {near[0]}?" if near else ""

@@ -16,7 +16,7 @@ from ottla.pipeline.definition import (
     Step,
     Watermark,
 )
-from ottla.pipeline.section import Section
+from ottla.pipeline.section import Section, near_file
 from ottla.pipeline.sql_inputs import tables_read
 
 _FUNCTION = re.compile(r"(?P<file>[^:]+\.py):(?P<function>[A-Za-z_][A-Za-z0-9_]*)")
@@ -50,7 +50,7 @@ def _read_sql_file(name: str, section: Section, folder: Path) -> Step | None:
     try:
         sql = path.read_text(encoding="utf-8")
     except OSError as error:
-        section.problem("file", f"{path}: {error.strerror}")
+        section.problem("file", f"{path}: {error.strerror}", near_file(path))
         return None
     except UnicodeDecodeError as error:
         section.problem("file", f"{path} is no text in UTF-8: {error}", "save it as such")
@@ -59,7 +59,7 @@ def _read_sql_file(name: str, section: Section, folder: Path) -> Step | None:
 
 
 def read_watermark(section: Section) -> Watermark | None:
-    inner = section.section("watermark")
+    inner = section.section("watermark", 'write watermark = { column = "at", delay = "10 seconds" }')
     if inner is None:
         return None
     watermark = Watermark(inner.text("column", required=True), inner.text("delay", required=True))
@@ -86,10 +86,11 @@ def _read_expect(name: str, section: Section, _folder: Path) -> Step:
     return ExpectStep(name, source, tuple(expectations), section.line)
 
 
-def _read_cdc(name: str, section: Section, _folder: Path) -> Step:
+def _read_cdc(name: str, section: Section, _folder: Path) -> Step | None:
     source = section.text("input", required=True)
-    inner = section.section("cdc")
-    assert inner is not None
+    inner = section.section("cdc", 'write cdc = { order_by = "version" }')
+    if inner is None:
+        return None
     step = CdcStep(
         name, source, inner.text("order_by", required=True), inner.text("delete_when"), section.line
     )
@@ -106,5 +107,5 @@ def _read_python(name: str, section: Section, folder: Path) -> Step | None:
         return None
     path = folder / found["file"]
     if not path.exists():
-        section.problem("python", f"{path} is not there")
+        section.problem("python", f"{path} is not there", near_file(path))
     return PythonStep(name, inputs, path, found["function"], section.line)

@@ -19,6 +19,7 @@ Path = tuple[str, ...]
 class Places:
     def __init__(self, text: str) -> None:
         self._lines: dict[Path, int] = {}
+        self._first: dict[Path, int] = {}  # of tables that have no header of their own, as [a] before [a.b]
         table: Path = ()
         key: Path = ()
         items = 0  # tables of the list that stands behind the last key
@@ -28,6 +29,7 @@ class Places:
                 if header := _HEADER.match(line):
                     table = _parts(header[1])
                     self._lines.setdefault(table, number)
+                    self._first.setdefault(table[:1], number)
                 elif found := _KEY.match(line):
                     key, items = (*table, *_parts(found[1])), 0
                     self._lines.setdefault(key, number)
@@ -41,8 +43,9 @@ class Places:
     def line_of(self, path: Path) -> int:
         """The line of this key, or of the nearest thing around it; 0 when nothing is known."""
         while path:
-            if path in self._lines:
-                return self._lines[path]
+            line = self._lines.get(path) or self._first.get(path)
+            if line is not None:
+                return line
             path = path[:-1]
         return 0
 
