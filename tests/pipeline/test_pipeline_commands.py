@@ -249,9 +249,9 @@ def test_a_second_run_is_refused_while_the_first_one_lasts(ottla: Ottla, broker:
         ottla("run", str(folder), code=1)
     assert f"alone runs already, as process {os.getpid()}" in ottla.err
     assert "stop it first" in ottla.err
-    ottla("run", "--once", str(folder))
 
 
+@pytest.mark.slow
 def test_a_backfill_by_the_same_steps_enters_once_and_one_by_mended_steps_anew(
     ottla: Ottla, broker: BrokerProcess
 ) -> None:

@@ -211,6 +211,7 @@ def test_a_step_that_names_what_is_not_there_is_refused_with_its_line(
     assert expected in ottla.err
 
 
+@pytest.mark.slow
 def test_letters_whose_origin_a_step_left_behind_are_shown_and_not_sent_to_nowhere(
     ottla: Ottla, broker: BrokerProcess, tmp_path: Path
 ) -> None:
