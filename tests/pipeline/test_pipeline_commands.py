@@ -246,6 +246,7 @@ def test_a_second_run_is_refused_while_the_first_one_lasts(ottla: Ottla, broker:
     folder = project(ottla, "orders", "alone")
     produce(broker, "alone.orders", [order(1)])
     with alone(load_pipeline(folder)):
+        assert ottla("status", str(folder), broker=False).startswith("alone: starting")
         ottla("run", str(folder), code=1)
     assert f"alone runs already, as process {os.getpid()}" in ottla.err
     assert "stop it first" in ottla.err

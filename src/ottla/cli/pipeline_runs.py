@@ -149,14 +149,14 @@ def status(options: argparse.Namespace) -> int:
         )
     if options.output == "table":
         seconds = time.time() - told["time"]
-        since = "" if told["state"] == "running" else f", {seconds:,.0f} s ago"
+        since = "" if told["state"] in ("starting", "running") else f", {seconds:,.0f} s ago"
         print(
             f"{pipeline.name}: {told['state']}{since}" + (f": {told['failure']}" if told["failure"] else "")
         )
         print_rows(told["sinks"], "table", _COLUMNS)
     else:
         print_rows([{"state": told["state"], **sink} for sink in told["sinks"]], options.output)
-    return ExitCode.DONE if told["state"] in ("running", "stopped") else ExitCode.FAILED
+    return ExitCode.DONE if told["state"] in ("starting", "running", "stopped") else ExitCode.FAILED
 
 
 def backfill(options: argparse.Namespace) -> int:

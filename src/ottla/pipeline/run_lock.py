@@ -30,3 +30,11 @@ def alone(pipeline: Pipeline) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def last_runner(pipeline: Pipeline) -> int | None:
+    """The process that took the lock last; None: nobody did. Does not touch the lock."""
+    try:
+        return int((pipeline.state / _FILE).read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return None

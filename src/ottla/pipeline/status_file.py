@@ -11,6 +11,7 @@ from typing import Any
 from ottla.model.processes import is_alive
 from ottla.pipeline.definition import Pipeline
 from ottla.pipeline.progress import Progress
+from ottla.pipeline.run_lock import last_runner
 
 _FILE = "status.json"
 
@@ -35,9 +36,15 @@ def write_status(
 
 def read_status(pipeline: Pipeline) -> dict[str, Any] | None:
     """None: it never ran. A run whose process is gone without a word was killed."""
+    told: dict[str, Any] | None
     try:
-        told: dict[str, Any] = json.loads((pipeline.state / _FILE).read_text(encoding="utf-8"))
+        told = json.loads((pipeline.state / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
+        told = None
+    runner = last_runner(pipeline)
+    if runner is not None and is_alive(runner) and (told is None or told["pid"] != runner):
+        return {"state": "starting", "failure": None, "pid": runner, "time": time.time(), "sinks": []}
+    if told is None:
         return None
     if told["state"] == "running" and not is_alive(told["pid"]):
         told["state"] = "killed"
