@@ -182,5 +182,7 @@ def reason(error: Exception) -> str:
         name, separator, text = line.partition(": ")
         is_named = name.startswith("ottla.") or name.endswith(("Error", "Exception"))
         if separator and " " not in name and is_named and not text.startswith("Traceback"):
+            if text.startswith("["):  # Spark's own name of what happened, which says less than its text
+                return text.partition("] ")[2].partition(" SQLSTATE: ")[0]
             return f"{name.split('.')[-1]}: {text}"
     return told[0] if told else type(error).__name__
