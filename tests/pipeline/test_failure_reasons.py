@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.pipeline.running import reason
+from ottla.pipeline.failure_reasons import reason
 
 IN_A_SOURCE = """\
 [PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when Python streaming data source perform latestOffset: \

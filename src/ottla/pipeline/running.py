@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ottla.client.access import Access
 from ottla.pipeline import dead_letters, records
 from ottla.pipeline.definition import Pipeline, Sink, TopicTarget
+from ottla.pipeline.failure_reasons import reason
 from ottla.pipeline.parts import Parts, problem_of
 from ottla.pipeline.problems import DefinitionError, PipelineError
 from ottla.pipeline.progress import Progress, progress_of
@@ -172,17 +173,3 @@ class Run:
     def _stop_all(self) -> None:
         for query in self.queries.values():
             query.stop()
-
-
-def reason(error: Exception) -> str:
-    """What a failed query died of: the last cause that says something, without traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "...", "==="))]
-    for line in reversed(told):
-        name, separator, text = line.partition(": ")
-        is_named = name.startswith("ottla.") or name.endswith(("Error", "Exception"))
-        if separator and " " not in name and is_named and not text.startswith("Traceback"):
-            if text.startswith("["):  # Spark's own name of what happened, which says less than its text
-                return text.partition("] ")[2].partition(" SQLSTATE: ")[0]
-            return f"{name.split('.')[-1]}: {text}"
-    return told[0] if told else type(error).__name__

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ottla.pipeline.failure_reasons import reason
 from ottla.pipeline.problems import PipelineError
 from ottla.spark.errors import JobError
 from ottla.spark.session import use_some_java, use_this_python
@@ -72,8 +73,10 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
         with _errors_into(log):
             return builder.getOrCreate()
     except Exception as error:
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise PipelineError(f"Spark does not start at {master}: {text}", f"{log} may tell why") from error
+        cure = f"{log} may tell why"
+        if "://" in master:
+            cure = f"is it there, and of the version of your PySpark? {cure}"
+        raise PipelineError(f"Spark does not start at {master}: {reason(error)}", cure) from error
 
 
 def _find_java() -> None:
