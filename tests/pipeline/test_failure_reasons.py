@@ -24,6 +24,11 @@ Reason: An exception was raised by the Python Proxy. Return Message: Traceback (
 psycopg.OperationalError: connection failed: connection to server at "127.0.0.1", port 1 failed
 \tat py4j.Protocol.getReturnValue(Protocol.java:476)
 """
+NO_SESSION = """\
+An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.
+: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.
+\tat org.apache.spark.SparkContext.assertNotStopped(SparkContext.scala:130)
+"""
 IN_A_TASK = """\
 Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
 org.apache.spark.SparkRuntimeException: [USER_RAISED_EXCEPTION] expectation 'priced' does not hold: \
@@ -44,6 +49,7 @@ cents > 0 SQLSTATE: P0001
             IN_A_TASK,
             "expectation 'priced' does not hold: cents > 0",
         ),
+        (NO_SESSION, "IllegalStateException: Cannot call methods on a stopped SparkContext."),
         ("the driver went away", "the driver went away"),
         ("", "RuntimeError"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def reason(error: Exception) -> str:
     """The last cause that says something, without traces."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("at ", "File ", "Traceback", "...", "==="))]
     for line in reversed(told):
         name, separator, text = line.partition(": ")

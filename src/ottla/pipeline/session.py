@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = "local[*]"
+_ADDRESS = re.compile(r"(spark|sc)://(?P<places>[^/,]+:\d+(,[^/,]+:\d+)*)(/.*)?")
+_ANSWER_SECONDS = 10
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _EVERYWHERE = {
     "spark.sql.session.timeZone": "UTC",
@@ -52,6 +56,7 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
     except ImportError:
         raise PipelineError("pipelines need PySpark", "pip install 'ottla[spark]'") from None
     master = master or _LOCAL
+    _check_answer(master)
     use_this_python(on_a_cluster=not master.startswith("local"))
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # they print what the raised error says as well
@@ -77,6 +82,17 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
         if "://" in master:
             cure = f"is it there, and of the version of your PySpark? {cure}"
         raise PipelineError(f"Spark does not start at {master}: {reason(error)}", cure) from error
+
+
+def _check_answer(master: str) -> None:
+    """Whoever is nowhere is told so at once: Spark itself tries for minutes, and Connect for longer."""
+    found = _ADDRESS.fullmatch(master)
+    if found is None:
+        return
+    for host, _, port in (each.rpartition(":") for each in found["places"].split(",")):
+        with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS):
+            return
+    raise PipelineError(f"nothing answers at {master}", "start Spark there, or check the address")
 
 
 def _find_java() -> None:
