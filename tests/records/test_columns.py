@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import chain
 from typing import Any
@@ -168,6 +170,52 @@ def test_columns_end_a_batch_before_their_data_is_too_large(kernel: Kernels) -> 
     assert columns.take().nbytes < BATCH_BYTES_MAX + 1000
     add(columns, records, position=position, count=left)
     assert columns.take()["value"].to_pylist() == [value]
+
+
+def test_batches_of_few_bytes_hold_everything_however_its_size_changes(kernel: Kernels) -> None:
+    sizes = [1_000] * 40 + [10] * 4_000 + [0] * 500 + [20_000] * 3
+    records = [Record(offset, NOW, b"k", b"x" * size) for offset, size in enumerate(sizes)]
+    columns = Columns(["key", "value", "topic", "offset"], 1_000, bytes_max=10_000)
+    position, left, taken = 0, len(records), []
+    while left:
+        position, left = add(columns, records, position=position, count=left)
+        assert columns.is_full or not left
+        taken.append(columns.take())
+    lengths = [len(value) for each in taken for value in each["value"].to_pylist()]
+    assert lengths == sizes
+    assert [offset for each in taken for offset in each["offset"].to_pylist()] == list(range(len(sizes)))
+    assert {topic for each in taken for topic in each["topic"].to_pylist()} == {"orders"}
+    assert all(each.num_rows <= 1_000 for each in taken)
+    assert all(sum(map(len, each["value"].to_pylist())) <= 10_000 for each in taken if each.num_rows > 1)
+    assert max(each.num_rows for each in taken) > 400  # small records come in large batches again
+
+
+_WITHOUT_PANDAS = """
+import sys
+from ottla.records.columns import Columns
+from ottla.records.batch import HEADER_BYTES
+from ottla.records.content import Record, build_batch
+
+columns = Columns(None, 10)
+columns.add(
+    memoryview(build_batch([Record(0, 0, b"k", b"v", (("h", b"1"),))], base_offset=0))[HEADER_BYTES:],
+    0,
+    1,
+    origin=("orders", 7),
+    base_offset=0,
+    base_timestamp=0,
+    append_time=None,
+    timestamp_type=0,
+)
+assert columns.take().num_rows == 1
+assert "pandas" not in sys.modules
+"""
+
+
+def test_columns_do_without_pandas() -> None:
+    """Arrow imports it where it is installed, for values that need not be: a second of each process."""
+    pytest.importorskip("pandas")
+    subprocess.run([sys.executable, "-c", _WITHOUT_PANDAS], check=True)
 
 
 def test_one_record_may_be_larger_than_a_batch_should_be(kernel: Kernels) -> None:

@@ -9,6 +9,7 @@ are new to the process would cost four times the work of filling them.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,10 +26,12 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 OFFSET_END = 2**63 - 1
 
 BATCH_BYTES_MAX = 64 * MIB
-"""Data of one column in one batch: a new batch begins above it, except for a record that is larger alone."""
+"""Data of one column in one batch, unless told otherwise."""
 
 _DATA_BYTES_MIN = 64 * KIB
 _HEADERS_MIN = 1024
+_ROWS_ROOM_MIN = 256
+_REPEATS_MAX = 16  # topics, partitions and timestamp types whose columns are kept
 
 
 class ArrowMissing(ImportError):
@@ -76,17 +79,25 @@ def checked_names(names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 class Columns:
-    """Rows under construction: filled batch by batch, then taken as one record batch."""
+    """Rows under construction: filled batch by batch, then taken as one record batch.
 
-    def __init__(self, names: Sequence[str] | None, rows_max: int) -> None:
+    It is full with `rows_max` rows, or where a column would have more than `bytes_max` of data; a record that
+    is larger alone is a batch of its own.
+    """
+
+    def __init__(self, names: Sequence[str] | None, rows_max: int, bytes_max: int = BATCH_BYTES_MAX) -> None:
         if rows_max < 1:
             raise ValueError(f"{rows_max} rows are no batch")
         self.names = checked_names(names)
         self.schema = schema_of(self.names)
         self.is_full = False
         self.rows_max = rows_max
-        self._sizes = _Sizes(_DATA_BYTES_MIN, _DATA_BYTES_MIN, _HEADERS_MIN, _DATA_BYTES_MIN, _DATA_BYTES_MIN)
+        self._bytes_max = bytes_max
+        self._rows_room = rows_max  # of the batch that is open, or the next
+        room = min(_DATA_BYTES_MIN, bytes_max)
+        self._sizes = _Sizes(room, room, _HEADERS_MIN, room, room)
         self._open: _Buffers | None = None
+        self._repeats: dict[str | int, Any] = {}
         self._runs: list[tuple[str, int, int, int]] = []  # topic, partition, timestamp type, rows
 
     @property
@@ -118,7 +129,7 @@ class Columns:
         partition. Raises CorruptRecords behind the last sound one, again and again.
         """
         if self._open is None:
-            self._open = _Buffers(self.names, self.rows_max, self._sizes)
+            self._open = _Buffers(self.names, self._rows_room, self._bytes_max, self._sizes)
         before = self.rows
         fault = -1
         while count > 0 and fault < 0 and not self.is_full:
@@ -126,7 +137,7 @@ class Columns:
                 plain, position, count, base_offset, base_timestamp, append_time, first_offset, end_offset
             )
             self.is_full = lacking != Lacking.NOTHING and not self._open.grow(lacking, needed)
-        self.is_full |= self.rows == self.rows_max
+        self.is_full |= self.rows == self._rows_room
         if self.rows > before:
             self._runs.append((*origin, timestamp_type, self.rows - before))
         elif fault >= 0:
@@ -135,21 +146,35 @@ class Columns:
 
     def take(self) -> pyarrow.RecordBatch:
         """All rows; then there are none."""
-        opened, runs = self._open, self._runs
+        opened, runs, was_full = self._open, self._runs, self.is_full
         self._open, self._runs, self.is_full = None, [], False
         pa = arrow()
         if opened is None:
             return pa.RecordBatch.from_pylist([], schema=self.schema)
         self._sizes = opened.sizes()
+        if was_full:
+            self._rows_room = self._next_rows_room(opened.reached()[0])
         arrays = opened.arrays(self.schema)
         for number, name in enumerate(("topic", "partition", "timestampType")):
             if name in self.names:
-                kind = self.schema.field(name).type
-                parts = [pa.repeat(pa.scalar(run[number], kind), run[3]) for run in runs]
-                arrays[name] = (
-                    parts[0] if len(parts) == 1 else pa.concat_arrays(parts or [pa.array([], kind)])
-                )
+                parts = [self._repeated(run[number], run[3]) for run in runs or [("", 0, 0, 0)]]
+                arrays[name] = parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
         return pa.RecordBatch.from_arrays([arrays[name] for name in self.names], schema=self.schema)
+
+    def _repeated(self, value: str | int, rows: int) -> Any:
+        """Kept for the next batch, which most often has the same."""
+        known = self._repeats.get(value)
+        if known is None or len(known) < rows:
+            if len(self._repeats) >= _REPEATS_MAX:
+                self._repeats.clear()
+            known = self._repeats[value] = _repeat(value, rows * 9 // 8)
+        return known.slice(0, rows)
+
+    def _next_rows_room(self, rows: int) -> int:
+        """As many as a batch like this one holds, where its bytes have filled it; more, if its rows have."""
+        if rows == self._rows_room:
+            return min(2 * rows, self.rows_max)
+        return min(max(_ROWS_ROOM_MIN, rows * 9 // 8), self.rows_max)
 
 
 class _Sizes(NamedTuple):
@@ -165,8 +190,9 @@ class _Sizes(NamedTuple):
 class _Buffers:
     """Of one record batch, and the kernel's rooms over them."""
 
-    def __init__(self, names: Sequence[str], rows_max: int, sizes: _Sizes) -> None:
+    def __init__(self, names: Sequence[str], rows_max: int, bytes_max: int, sizes: _Sizes) -> None:
         self._pa = arrow()
+        self._bytes_max = bytes_max
         self._sizes = sizes
         self._keys = _BytesColumn(rows_max, sizes.key_bytes) if "key" in names else None
         self._values = _BytesColumn(rows_max, sizes.value_bytes) if "value" in names else None
@@ -216,23 +242,23 @@ class _Buffers:
             Lacking.HEADER_VALUES: self._header_values,
         }[Lacking(lacking)]
         assert column is not None
-        if needed > BATCH_BYTES_MAX and self.reached()[0] > 0:
+        if needed > self._bytes_max and self.reached()[0] > 0:
             return False
-        column.grow_data(needed)
+        column.grow_data(needed, self._bytes_max)
         return True
 
     def sizes(self) -> _Sizes:
         """For the next batch, with a little more than this one needed."""
         sizes = self._sizes
         if self._keys is not None:
-            sizes = sizes._replace(key_bytes=self._keys.bytes_like_this)
+            sizes = sizes._replace(key_bytes=self._keys.bytes_like_this(self._bytes_max))
         if self._values is not None:
-            sizes = sizes._replace(value_bytes=self._values.bytes_like_this)
+            sizes = sizes._replace(value_bytes=self._values.bytes_like_this(self._bytes_max))
         if self._header_keys is not None and self._header_values is not None:
             sizes = sizes._replace(
                 header_count=max(_HEADERS_MIN, self.room.header_counts()[0] * 9 // 8),
-                header_key_bytes=self._header_keys.bytes_like_this,
-                header_value_bytes=self._header_values.bytes_like_this,
+                header_key_bytes=self._header_keys.bytes_like_this(self._bytes_max),
+                header_value_bytes=self._header_values.bytes_like_this(self._bytes_max),
             )
         return sizes
 
@@ -279,13 +305,13 @@ class _BytesColumn:
             _view(self._ends, "i"), _view(self._valid), _view(self._data)
         )
 
-    @property
-    def bytes_like_this(self) -> int:
+    def bytes_like_this(self, bytes_max: int) -> int:
+        """For the next batch, with a little more than this one needed."""
         filled: int = self.room.counts()[0]
-        return min(max(_DATA_BYTES_MIN, filled * 9 // 8), BATCH_BYTES_MAX)
+        return min(max(_DATA_BYTES_MIN, filled * 9 // 8), bytes_max)
 
-    def grow_data(self, needed: int) -> None:
-        data = _room_for(max(needed, min(2 * self._data.size, BATCH_BYTES_MAX)))
+    def grow_data(self, needed: int, bytes_max: int) -> None:
+        data = _room_for(max(needed, min(2 * self._data.size, bytes_max)))
         _view(data)[: self._data.size] = _view(self._data)
         self.room.set_data(_view(data))
         self._data = data
@@ -304,6 +330,16 @@ class _BytesColumn:
         valid = _cut(self._valid, (rows + 7) // 8) if nulls else None
         buffers = [valid, _cut(self._ends, 4 * (rows + 1)), _cut(self._data, filled)]
         return arrow().Array.from_buffers(kind, rows, buffers, nulls)
+
+
+def _repeat(value: str | int, rows: int) -> Any:
+    """Out of buffers: Arrow's own way imports pandas where it is installed, for most of a second."""
+    pa = arrow()
+    if isinstance(value, int):
+        return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(array("i", [value]) * rows)])
+    data = value.encode()
+    ends = array("i", range(0, len(data) * rows + 1, len(data)) if data else [0] * (rows + 1))
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(data * rows)])
 
 
 def _room_for(size: int) -> Any:
