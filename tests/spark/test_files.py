@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,10 @@ import pytest
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
-from ottla.spark.errors import InvalidOption
+from ottla.spark.errors import DataLoss, InvalidOption
 from ottla.spark.files import LogFiles
 from ottla.spark.options import read_options
-from ottla.spark.source import RangePartition, TopicReader
+from ottla.spark.reader import RangePartition, TopicReader
 from ottla.testing import BrokerProcess
 
 TOPIC = "orders"
@@ -139,3 +139,37 @@ def test_without_a_broker(filled: BrokerProcess, tmp_path: Path) -> None:
         filled.start()
     with pytest.raises(InvalidOption, match="neither a data directory nor a partition's"):
         _rows(path=str(tmp_path))
+
+
+def test_segments_that_go_before_they_are_read_are_told_or_stepped_over(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data", _SETTINGS) as broker:
+        with Admin(broker.bootstrap) as admin:
+            configs = {"segment.bytes": str(2**20), "retention.ms": "-1"}
+            admin.create_topic(TOPIC, partitions=1, replication_factor=1, configs=configs)
+        with Producer(broker.bootstrap) as producer:
+            for number in range(50):
+                producer.send(TOPIC, b"%d " % number + os.urandom(100_000))
+        data_dir = str(broker.data_dir)
+    readers = {
+        fails: TopicReader(
+            read_options({"path": data_dir, "subscribe": TOPIC, "failondataloss": fails}, streaming=False)
+        )
+        for fails in ("true", "false")
+    }
+    planned = {fails: reader.partitions() for fails, reader in readers.items()}
+    segments = sorted(Path(data_dir).glob(f"**/{TOPIC}-0/*.log"))
+    assert len(segments) > 3
+    segments[0].unlink()
+    with pytest.raises(DataLoss, match=r"starts at \d+ now, the query is at 0"):
+        _numbers(readers["true"], planned["true"])
+    assert _numbers(readers["false"], planned["false"]) == list(range(int(segments[1].stem), 50))
+    for segment in segments[1:]:
+        segment.unlink()
+    with pytest.raises(DataLoss, match="is gone: the topic was deleted"):
+        _numbers(readers["true"], planned["true"][1:])
+    assert _numbers(readers["false"], planned["false"]) == []
+
+
+def _numbers(reader: TopicReader, planned: Iterable[Any]) -> list[int]:
+    batches = [batch for each in planned for batch in reader.read(each)]
+    return sorted({int(value.split()[0]) for batch in batches for value in batch["value"].to_pylist()})

@@ -15,7 +15,7 @@ from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
 from ottla.spark.options import read_options
-from ottla.spark.source import FilteringTopicReader, RangePartition
+from ottla.spark.reader import FilteringTopicReader, RangePartition
 from ottla.testing import BrokerProcess
 from spark.conftest import NewTopic
 
@@ -152,6 +152,23 @@ def test_what_is_gone_is_told_or_stepped_over(
         _frame(spark, broker, subscribe=topic, startingOffsets=start).collect()
     rows = _frame(spark, broker, subscribe=topic, startingOffsets=start, failOnDataLoss="false").collect()
     assert _offsets(rows) == list(range(4, 10))
+
+
+def test_a_batch_query_reads_nothing_that_is_before_its_start(
+    spark: Any, broker: BrokerProcess, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    _fill(broker, topic, 5)
+    start = json.dumps({topic: {"0": 7}})
+    with pytest.raises(PySparkException, match=r"ends at 5, the query was to start at 7.*failOnDataLoss"):
+        _frame(spark, broker, subscribe=topic, startingOffsets=start).collect()
+    tolerant = _frame(spark, broker, subscribe=topic, startingOffsets=start, failOnDataLoss="false")
+    assert tolerant.collect() == []
+    backwards = {
+        "startingOffsets": json.dumps({topic: {"0": 4}}),
+        "endingOffsets": json.dumps({topic: {"0": 2}}),
+    }
+    assert _frame(spark, broker, subscribe=topic, **backwards).collect() == []
 
 
 def test_filters_narrow_what_is_read(spark: Any, broker: BrokerProcess, new_topic: NewTopic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMinRows
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
+from ottla.spark import stream
 from ottla.spark.errors import DataLoss
 from ottla.spark.lag import lag_of
 from ottla.spark.options import read_options
@@ -204,6 +206,85 @@ def test_a_topic_that_is_created_anew_under_a_query_is_loss_even_when_it_has_gro
     _fill(broker, topic, range(100, 110))
     with pytest.raises(DataLoss, match="was deleted and created anew"):
         reader.latestOffset(end, ReadAllAvailable())
+    reader.stop()
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+def test_a_topic_that_goes_under_a_running_query_is_told_or_left_out(
+    broker: BrokerProcess, admin: Admin, new_topic: NewTopic, fails: str
+) -> None:
+    stays, goes = new_topic(), new_topic(2)
+    _fill(broker, stays, range(3))
+    _fill(broker, goes, range(4), 2)
+    options = {"failOnDataLoss": fails, "mirrorProgress": "false"}
+    reader = _reader(broker, subscribe=f"{stays},{goes}", **options)
+    assigned = _reader(broker, assign=json.dumps({stays: [0], goes: [1]}), **options)
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assigned_end = assigned.latestOffset(assigned.initialOffset(), ReadAllAvailable())
+    admin.delete_topic(goes)
+    _until(lambda: goes not in admin.topic_names())
+    if fails == "true":
+        for each, known in ((reader, end), (assigned, assigned_end)):
+            with pytest.raises(DataLoss, match="is gone: the topic was deleted"):
+                each.latestOffset(known, ReadAllAvailable())
+    else:
+        _fill(broker, stays, range(3, 5))
+        for each, known in ((reader, end), (assigned, assigned_end)):
+            later = each.latestOffset(known, ReadAllAvailable())
+            assert later == {stays: {"0": 5}}
+            assert _read(each, known, later) == [b"3", b"4"]
+    reader.stop()
+    assigned.stop()
+
+
+def test_a_task_on_a_topic_that_has_become_shorter_reads_what_there_is(
+    broker: BrokerProcess, admin: Admin, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    _fill(broker, topic, range(9))
+    reader = _reader(broker, subscribe=topic, failOnDataLoss="false", mirrorProgress="false")
+    planned = reader.partitions({topic: {"0": 5}}, {topic: {"0": 9}})
+    admin.delete_topic(topic)
+    _create(admin, topic)
+    _fill(broker, topic, range(100, 103))
+    found = [value for each in planned for batch in reader.read(each) for value in batch["value"].to_pylist()]
+    assert found == [b"100", b"101", b"102"]
+    reader.stop()
+
+
+def test_every_finished_batch_of_a_busy_query_is_mirrored_without_waiting_for_it(
+    broker: BrokerProcess, admin: Admin, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    group = f"group-of-{topic}"
+    reader = _reader(broker, subscribe=topic, **{"kafka.group.id": group})
+    start = reader.initialOffset()
+    for count in range(1, 6):
+        _fill(broker, topic, range(2))  # before the last batch is finished: more is always waiting
+        end = reader.latestOffset(start, ReadAllAvailable())
+        if start[topic]["0"]:
+            _until(lambda start=start: _mirrored(admin, topic) == start[topic]["0"])
+        assert len(_read(reader, start, end)) == 2
+        assert end == {topic: {"0": 2 * count}}
+        start = end
+    reader.stop()
+
+
+def test_a_query_goes_on_while_its_progress_cannot_be_mirrored(
+    broker: BrokerProcess, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    held = threading.Event()
+    monkeypatch.setattr(Admin, "alter_group_offsets", lambda *_: held.wait(60))
+    reader = _reader(broker, subscribe=topic, **{"kafka.group.id": f"group-of-{topic}"})
+    start = reader.initialOffset()
+    monkeypatch.setattr(stream, "announce", lambda *_: None)
+    for _ in range(3):
+        _fill(broker, topic, range(2))
+        end = reader.latestOffset(start, ReadAllAvailable())
+        assert len(_read(reader, start, end)) == 2
+        start = end
+    held.set()
     reader.stop()
 
 

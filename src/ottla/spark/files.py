@@ -35,6 +35,7 @@ from ottla.records import formats
 from ottla.records.batch import HEADER_BYTES, BatchHeader
 from ottla.records.columns import Columns
 from ottla.spark.errors import InvalidOption, JobError
+from ottla.spark.loss import LossPolicy
 from ottla.spark.offsets import Offsets
 from ottla.spark.options import ReadOptions
 from ottla.spark.ranges import OffsetRange
@@ -173,13 +174,14 @@ def cut_at_segments(files: LogFiles, ranges: Iterable[OffsetRange]) -> list[Offs
     return cut
 
 
-def read_file_range(options: ReadOptions, range_: OffsetRange, rows_max: int) -> Iterator[RecordBatch]:
+def read_file_range(options: ReadOptions, range_: OffsetRange, columns: Columns) -> Iterator[RecordBatch]:
     assert options.path is not None
+    policy = LossPolicy(fails=options.fail_on_data_loss)
     directory = LogFiles(options.path).directory(range_.target)
-    columns = Columns(options.columns, rows_max)
     offset, failures = range_.start_offset, 0
     while offset < range_.end_offset:
         try:
+            offset = policy.still_there(range_.target, offset, _first_offset(directory))
             for data in _windows(directory, offset, range_.end_offset):
                 fetched = _fetched(options, range_, directory, data, offset)
                 while not fetched.is_used_up:
@@ -191,7 +193,8 @@ def read_file_range(options: ReadOptions, range_: OffsetRange, rows_max: int) ->
         except FileNotFoundError:
             failures += 1
             if failures == _TRIES:
-                raise
+                policy.gone_partitions({range_.target: offset}, {})
+                break
     if columns.rows:
         yield columns.take()
 
@@ -278,6 +281,14 @@ class _Segment:
             entries.pop()  # Kafka reserves space behind the last entry
         at = bisect_right(entries, offset - self.base_offset, key=lambda entry: entry[0]) - 1
         return entries[at][1] if at >= 0 and entries[at][1] < self._size else 0
+
+
+def _first_offset(directory: str) -> int:
+    """Of the first segment: compaction never moves it, retention does."""
+    starts = _base_offsets(directory)
+    if not starts:
+        raise FileNotFoundError(directory)
+    return starts[0]
 
 
 def _base_offsets(directory: str) -> list[int]:

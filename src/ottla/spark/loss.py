@@ -50,15 +50,32 @@ class LossPolicy:
                     "the topic was created anew, or was truncated"
                 )
                 found[target] = first[target]
-            elif start[target] < first[target]:
-                self.report(
-                    f"{target} starts at {first[target]} now, the query is at {start[target]}: "
-                    "retention or DeleteRecords removed what is between"
-                )
-                found[target] = first[target]
             else:
-                found[target] = start[target]
+                found[target] = self.still_there(target, start[target], first[target])
         return found
+
+    def asked(
+        self,
+        start: Mapping[TopicPartition, int],
+        first: Mapping[TopicPartition, int],
+        end: Mapping[TopicPartition, int],
+    ) -> Offsets:
+        """The same for a batch query: it never reads what is before the offsets that it asked for."""
+        found: Offsets = {}
+        for target, offset in start.items():
+            if offset > end[target]:
+                self.report(f"{target} ends at {end[target]}, the query was to start at {offset}")
+            found[target] = self.still_there(target, offset, first[target])
+        return found
+
+    def still_there(self, target: TopicPartition, offset: int, first_offset: int) -> int:
+        """Where to read of a partition that begins at `first_offset`, of one that has not ended before."""
+        if offset < first_offset:
+            self.report(
+                f"{target} starts at {first_offset} now, the query is at {offset}: "
+                "retention or DeleteRecords removed what is between"
+            )
+        return max(offset, first_offset)
 
     def reachable(self, end: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Offsets:
         """Ends that a batch query asked for, within what is there."""

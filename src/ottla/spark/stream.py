@@ -31,8 +31,8 @@ from ottla.spark.offsets import Json, Offsets, from_json, to_json
 from ottla.spark.options import ReadOptions
 from ottla.spark.places import resolve
 from ottla.spark.ranges import cut_into_tasks, hold_back, ranges_between
-from ottla.spark.source import RangePartition
-from ottla.spark.topics import Subscribed, some_subscribed, subscribed
+from ottla.spark.reader import RangePartition
+from ottla.spark.topics import Subscribed, some_subscribed, still_subscribed
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -87,9 +87,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun = from_json(start)
         end = self._look() if self._target is None else self._within_target(begun)
         is_idle = not _is_new(begun, end)
-        if self._announced and self._options.mirrors_progress:
-            self._mirror.commit(self._admin, begun, is_idle=is_idle)
+        self._mirror_end(begun)
         if self._target is not None:
+            if is_idle:
+                self._mirror.settle()  # Spark ends the query, and this process, as soon as it knows
             return to_json(self._limited(begun, end, limit))
         if is_idle:
             self._wait_for_more(end)
@@ -101,6 +102,10 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._triggered = time.monotonic()
         return to_json(self._limited(begun, end, limit))
 
+    def _mirror_end(self, finished: Offsets) -> None:
+        if self._announced and self._options.mirrors_progress:
+            self._mirror.offer(finished)
+
     def reportLatestOffset(self) -> Json | None:  # noqa: N802
         """Also of a run whose first batch comes from the checkpoint, without a look at the topics."""
         return to_json(self._last_end or self._look()) or None
@@ -110,7 +115,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _look(self) -> Offsets:
         """Where all partitions end that are there now."""
-        found = subscribed(self._admin, self._options.subscription)
+        found = still_subscribed(self._admin, self._options.subscription)
         self._check_ids(found)
         self._last_end = self._ends(found.partitions)
         return self._last_end
@@ -175,9 +180,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         consumer = consumer_of(
             self._options.bootstrap, {**self._options.client, "max.partition.fetch.bytes": "1"}
         )
-        consumer.assign(end)
+        consumer.assign(end)  # it keeps them, so that the next wait need not ask who leads them
         consumer.poll(_WAIT_SECONDS)
-        consumer.assign(())
 
     # -- ranges --------------------------------------------------------------------------------------------
 
@@ -213,6 +217,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: Json) -> None:
         """Nothing: it comes one batch late; `latestOffset` knows sooner what is finished."""
+
+    def stop(self) -> None:
+        self._mirror.stop()
 
 
 def _goes_on(begun: Offsets, end: Offsets) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ottla.client.errors import UnknownPartition
+from ottla.client.cluster_view import Topic
+from ottla.client.errors import UnknownPartition, UnknownTopic
 from ottla.model.topics import NO_TOPIC_ID, TopicPartition, topic_id_text
 from ottla.spark.errors import InvalidOption
 from ottla.spark.options import Subscription
@@ -19,20 +21,51 @@ class Subscribed:
 
 
 def subscribed(log: Log, subscription: Subscription) -> Subscribed:
+    """Raises UnknownTopic and UnknownPartition for what was named and is not there."""
     if subscription.pattern is not None:
-        pattern = re.compile(subscription.pattern)
-        topics = tuple(each for each in log.topics() if pattern.fullmatch(each.name))
+        topics = _matching(log, subscription.pattern)
     else:
-        topics = log.topics(subscription.topics if subscription.assigned is None else subscription.assigned)
-    partitions = []
+        topics = log.topics(_names(subscription))
     for topic in topics:
-        wanted = None if subscription.assigned is None else subscription.assigned[topic.name]
-        for index in wanted if wanted is not None else range(len(topic.partitions)):
+        for index in _wanted(topic, subscription):
             if index >= len(topic.partitions):
                 raise UnknownPartition(topic.name, index, len(topic.partitions))
-            partitions.append(TopicPartition(topic.name, index))
+    return _subscribed(topics, subscription)
+
+
+def still_subscribed(log: Log, subscription: Subscription) -> Subscribed:
+    """The same for a query that runs: what is not there any more is left out, for `loss` to judge."""
+    try:
+        return subscribed(log, subscription)
+    except (UnknownTopic, UnknownPartition):
+        names = set(_names(subscription))
+        return _subscribed([topic for topic in log.topics() if topic.name in names], subscription)
+
+
+def _subscribed(topics: Iterable[Topic], subscription: Subscription) -> Subscribed:
+    partitions = [
+        TopicPartition(topic.name, index)
+        for topic in topics
+        for index in _wanted(topic, subscription)
+        if index < len(topic.partitions)
+    ]
     ids = {topic.name: topic_id_text(topic.id) for topic in topics if topic.id != NO_TOPIC_ID}
     return Subscribed(tuple(partitions), ids)
+
+
+def _names(subscription: Subscription) -> tuple[str, ...]:
+    return subscription.topics if subscription.assigned is None else tuple(subscription.assigned)
+
+
+def _matching(log: Log, pattern: str) -> tuple[Topic, ...]:
+    compiled = re.compile(pattern)
+    return tuple(each for each in log.topics() if compiled.fullmatch(each.name))
+
+
+def _wanted(topic: Topic, subscription: Subscription) -> Iterable[int]:
+    if subscription.assigned is None:
+        return range(len(topic.partitions))
+    return subscription.assigned[topic.name]
 
 
 def some_subscribed(log: Log, subscription: Subscription) -> Subscribed:
