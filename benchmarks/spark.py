@@ -23,7 +23,7 @@ from benchmarks.against_kafka.brokers import ApacheKafka, Broker, Ottla
 
 from ottla.client.admin import Admin
 
-CASES = ("count", "noop", "parquet", "copy", "write", "available_now", "latency", "memory")
+CASES = ("count", "noop", "parquet", "rewrite", "copy", "write", "available_now", "latency", "memory")
 _PARTITIONS = 4
 _VALUE_BYTES = (100, 1024)
 _FILL_CHUNK = 100_000
