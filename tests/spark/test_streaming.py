@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMinRows
 
 from ottla.client.admin import Admin
+from ottla.client.conversation import Call, Conversation
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
 from ottla.spark import stream
@@ -267,6 +268,38 @@ def test_every_finished_batch_of_a_busy_query_is_mirrored_without_waiting_for_it
         assert len(_read(reader, start, end)) == 2
         assert end == {topic: {"0": 2 * count}}
         start = end
+    reader.stop()
+
+
+def test_a_batch_of_a_running_query_asks_brokers_for_its_end_and_its_records_alone(
+    broker: BrokerProcess, new_topic: NewTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    begin = Conversation._begin
+
+    def noting(conversation: Conversation, call: Call) -> list[memoryview]:
+        asked.append(call.api.name)
+        return begin(conversation, call)
+
+    monkeypatch.setattr(Conversation, "_begin", noting)
+    topic = new_topic(2)
+    reader = _reader(broker, subscribe=topic, mirrorProgress="false")
+    start = reader.initialOffset()
+    for is_warm in (False, False, True):
+        _fill(broker, topic, range(4), 2)
+        asked.clear()
+        end = reader.latestOffset(start, ReadAllAvailable())
+        for_its_end = asked.copy()
+        planned = reader.partitions(start, end)
+        for_its_plan = asked[len(for_its_end) :]
+        assert sum(batch.num_rows for each in planned for batch in reader.read(each)) == 4
+        if is_warm:
+            assert sorted(set(for_its_end)) == ["ListOffsets", "Metadata"]
+            assert len(for_its_end) <= 3
+            assert for_its_plan == []
+            assert set(asked[len(for_its_end) :]) == {"Fetch"}
+        start = end
+        time.sleep(0.5)  # longer than retry.backoff.ms: a new consumer asks who leads once more after it
     reader.stop()
 
 
