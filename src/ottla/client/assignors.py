@@ -1,35 +1,40 @@
 """Who of a group reads which partitions: range, round robin, sticky, cooperative sticky. Pure.
 
-A user's own is an object like `Assignor`. The leader of the group computes the assignment for all members;
-the broker chose the assignor among those that all of them have.
+A user's own is an object like `Assignor`, or like `RackAwareAssignor` if it wants to know where replicas are.
+The leader of the group computes the assignment for all members; the broker chose the assignor among those
+that all of them have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 from ottla.client.errors import ClientError
 from ottla.client.group_formats import TopicPartitions, by_topic, flat
+from ottla.client.group_members import Assigned, Member, Members, all_partitions, in_order
+from ottla.client.nearness import ReplicaRacks
+from ottla.client.range_shares import range_shares
+from ottla.client.sticky_shares import owners_of, sticky_shares
 from ottla.model.errors import Malformed
 from ottla.model.topics import TopicPartition
 from ottla.protocol.codec import decode, encode_bytes
 from ottla.protocol.fields import Int32, Message
 
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """What the leader knows of a member."""
-
-    topics: frozenset[str]
-    owned: tuple[TopicPartition, ...] = ()
-    generation: int = -1  # in which it owned them
-    instance_id: str | None = None
-    user_data: bytes | None = None
-
-
-Assigned = dict[str, list[TopicPartition]]
+__all__ = [
+    "BUILT_IN",
+    "Assigned",
+    "Assignor",
+    "CooperativeSticky",
+    "Member",
+    "Members",
+    "RackAwareAssignor",
+    "Range",
+    "RoundRobin",
+    "Sticky",
+    "named",
+]
 
 
 class Assignor(Protocol):
@@ -40,7 +45,16 @@ class Assignor(Protocol):
         """What the leader of the next generation should know of this member."""
         ...
 
-    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned: ...
+    def assign(self, partition_counts: Mapping[str, int], members: Members) -> Assigned: ...
+
+
+@runtime_checkable
+class RackAwareAssignor(Assignor, Protocol):
+    def assign_near(
+        self, partition_counts: Mapping[str, int], members: Members, racks: ReplicaRacks
+    ) -> Assigned:
+        """The same, where members should read from replicas in their racks (KIP-881)."""
+        ...
 
 
 class Range:
@@ -52,19 +66,13 @@ class Range:
     def user_data(self, owned: Iterable[TopicPartition], generation: int) -> bytes | None:
         return None
 
-    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
-        assigned: Assigned = {member_id: [] for member_id in members}
-        for topic in sorted(partition_counts):
-            readers = [member_id for member_id in _in_order(members) if topic in members[member_id].topics]
-            if not readers:
-                continue
-            share, more = divmod(partition_counts[topic], len(readers))
-            first = 0
-            for index, member_id in enumerate(readers):
-                end = first + share + (index < more)
-                assigned[member_id] += [TopicPartition(topic, each) for each in range(first, end)]
-                first = end
-        return assigned
+    def assign(self, partition_counts: Mapping[str, int], members: Members) -> Assigned:
+        return self.assign_near(partition_counts, members, {})
+
+    def assign_near(
+        self, partition_counts: Mapping[str, int], members: Members, racks: ReplicaRacks
+    ) -> Assigned:
+        return range_shares(partition_counts, members, racks)
 
 
 class RoundRobin:
@@ -76,11 +84,11 @@ class RoundRobin:
     def user_data(self, owned: Iterable[TopicPartition], generation: int) -> bytes | None:
         return None
 
-    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
+    def assign(self, partition_counts: Mapping[str, int], members: Members) -> Assigned:
         assigned: Assigned = {member_id: [] for member_id in members}
-        order = _in_order(members)
+        order = in_order(members)
         turn = 0
-        for target in _partitions(partition_counts, members):
+        for target in all_partitions(partition_counts, members):
             while target.topic not in members[order[turn % len(order)]].topics:
                 turn += 1
             assigned[order[turn % len(order)]].append(target)
@@ -104,8 +112,14 @@ class Sticky:
     def user_data(self, owned: Iterable[TopicPartition], generation: int) -> bytes | None:
         return encode_bytes(_StickyUserData(by_topic(owned), generation), 1)
 
-    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
-        return _balanced(partition_counts, {key: self._with_history(each) for key, each in members.items()})
+    def assign(self, partition_counts: Mapping[str, int], members: Members) -> Assigned:
+        return self.assign_near(partition_counts, members, {})
+
+    def assign_near(
+        self, partition_counts: Mapping[str, int], members: Members, racks: ReplicaRacks
+    ) -> Assigned:
+        known = {member_id: self._with_history(each) for member_id, each in members.items()}
+        return sticky_shares(partition_counts, known, racks)
 
     @staticmethod
     def _with_history(member: Member) -> Member:
@@ -116,9 +130,7 @@ class Sticky:
             history, _ = decode(_StickyUserData, 1, member.user_data)
         except Malformed:
             return member
-        return Member(
-            member.topics, flat(history.previous_assignment), history.generation, member.instance_id
-        )
+        return replace(member, owned=flat(history.previous_assignment), generation=history.generation)
 
 
 class CooperativeSticky:
@@ -130,9 +142,14 @@ class CooperativeSticky:
     def user_data(self, owned: Iterable[TopicPartition], generation: int) -> bytes | None:
         return encode_bytes(_Generation(generation), 0)
 
-    def assign(self, partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
-        owners = _owners(partition_counts, members)
-        assigned = _balanced(partition_counts, members)
+    def assign(self, partition_counts: Mapping[str, int], members: Members) -> Assigned:
+        return self.assign_near(partition_counts, members, {})
+
+    def assign_near(
+        self, partition_counts: Mapping[str, int], members: Members, racks: ReplicaRacks
+    ) -> Assigned:
+        owners = owners_of(partition_counts, members)
+        assigned = sticky_shares(partition_counts, members, racks)
         return {
             member_id: [target for target in targets if owners.get(target, member_id) == member_id]
             for member_id, targets in assigned.items()
@@ -159,67 +176,3 @@ def named(names: Iterable[str | Assignor]) -> list[Assignor]:
         else:
             raise ClientError(f"there is no assignor {each!r}", f"known are {', '.join(BUILT_IN)}")
     return found
-
-
-def _in_order(members: Mapping[str, Member]) -> list[str]:
-    """Static members first by their names, so that a restart changes nothing; the others by id."""
-    return sorted(
-        members, key=lambda key: (members[key].instance_id is None, members[key].instance_id or key, key)
-    )
-
-
-def _partitions(partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> list[TopicPartition]:
-    read = frozenset().union(*(member.topics for member in members.values()))
-    return [
-        TopicPartition(topic, index)
-        for topic in sorted(partition_counts)
-        if topic in read
-        for index in range(partition_counts[topic])
-    ]
-
-
-def _owners(partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> dict[TopicPartition, str]:
-    """Who has each partition; of several who claim one, the member of the latest generation."""
-    claims: dict[TopicPartition, tuple[int, str]] = {}
-    for member_id in _in_order(members):
-        member = members[member_id]
-        for target in member.owned:
-            there = target.partition < partition_counts.get(target.topic, 0)
-            if there and target.topic in member.topics:
-                claims[target] = max(claims.get(target, (-2, "")), (member.generation, member_id))
-    return {target: member_id for target, (_, member_id) in claims.items()}
-
-
-def _balanced(partition_counts: Mapping[str, int], members: Mapping[str, Member]) -> Assigned:
-    order = _in_order(members)
-    assigned: Assigned = {member_id: [] for member_id in order}
-    owners = _owners(partition_counts, members)
-    for target, member_id in sorted(owners.items()):
-        assigned[member_id].append(target)
-    for target in _partitions(partition_counts, members):
-        if target not in owners:
-            assigned[_least_loaded(order, members, assigned, target)].append(target)
-    _level(order, members, assigned)
-    return assigned
-
-
-def _least_loaded(
-    order: Sequence[str], members: Mapping[str, Member], assigned: Assigned, target: TopicPartition
-) -> str:
-    readers = [member_id for member_id in order if target.topic in members[member_id].topics]
-    return min(readers, key=lambda member_id: len(assigned[member_id]))
-
-
-def _level(order: Sequence[str], members: Mapping[str, Member], assigned: Assigned) -> None:
-    """Moves partitions from those with most to those with least, as long as that levels anything."""
-    moved = True
-    while moved:
-        moved = False
-        for giver in sorted(order, key=lambda member_id: -len(assigned[member_id])):
-            for target in reversed(assigned[giver]):
-                taker = _least_loaded(order, members, assigned, target)
-                if len(assigned[giver]) - len(assigned[taker]) > 1:
-                    assigned[giver].remove(target)
-                    assigned[taker].append(target)
-                    moved = True
-                    break

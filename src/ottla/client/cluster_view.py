@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.client.addresses import Address
@@ -79,3 +79,16 @@ class ClusterView:
     def topic_id(self, name: str) -> TopicId:
         topic = self.topics.get(name)
         return NO_TOPIC_ID if topic is None else topic.id
+
+    def replica_racks(self, topics: Iterable[Topic]) -> dict[TopicPartition, frozenset[str]]:
+        """Where the replicas of each partition are; empty where no broker tells its rack."""
+        racks = {broker.id: broker.rack for broker in self.brokers.values() if broker.rack}
+        if not racks:
+            return {}
+        return {
+            TopicPartition(topic.name, partition.index): frozenset(
+                racks[each] for each in partition.replicas if each in racks
+            )
+            for topic in topics
+            for partition in topic.partitions
+        }

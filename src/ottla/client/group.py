@@ -16,8 +16,8 @@ from ottla.client.cluster import Cluster
 from ottla.client.commits import Commits, Coordinator
 from ottla.client.errors import ClientError
 from ottla.client.heartbeats import Heartbeats, leave
-from ottla.client.membership import GroupRules, Membership, Stage
-from ottla.client.metadata import metadata_request
+from ottla.client.membership import GroupRules, GroupTopics, Membership, Stage
+from ottla.client.metadata import metadata_request, view_of
 from ottla.client.pulse import Pulse
 from ottla.client.server_membership import ServerMembership
 from ottla.model.config_types import TypedValues
@@ -86,6 +86,7 @@ class Group:
             settings.integer("session.timeout.ms"),
             settings.integer("max.poll.interval.ms"),
             assignors,
+            settings.text("client.rack") or None,
         )
         self._cluster = cluster
         self._settings = settings
@@ -105,7 +106,7 @@ class Group:
         self._assigned: tuple[TopicPartition, ...] | None = None  # by the answer to the last sync
         self._not_before_ms = 0
         self._failures = 0
-        self._counts: dict[str, int] = {}  # as the leader used them
+        self._topics = GroupTopics()  # as the leader used them
         self._topics_checked_ms: int | None = None
 
     @property
@@ -182,19 +183,22 @@ class Group:
             self._beat(member)
 
     async def _watch_topics(self, member: AnyMembership, now_ms: int) -> None:
-        """A topic that begins to match, or one that grew, is a reason to rebalance."""
+        """A topic that begins to match, one that grew or moved to other racks: reasons to rebalance."""
         age_ms = self._settings.integer("metadata.max.age.ms")
         if self._topics_checked_ms is not None and now_ms < self._topics_checked_ms + age_ms:
             return
-        if self._pattern is None and not self._counts:
+        known = self._topics.partition_counts
+        if self._pattern is None and not known:
             return
         self._topics_checked_ms = now_ms
-        counts = await self._partition_counts(
-            None if self._pattern is not None else self._counts, now_ms + _LOOKUP_MS
-        )
+        found = await self._look_up(None if self._pattern is not None else known, now_ms + _LOOKUP_MS)
+        counts = found.partition_counts
         if self._pattern is not None:
             member.subscribe(sorted(topic for topic in counts if self._pattern.search(topic)))
-        if any(counts.get(topic, count) != count for topic, count in self._counts.items()):
+        have_moved = self.rules.rack is not None and any(
+            found.racks.get(target, racks) != racks for target, racks in self._topics.racks.items()
+        )
+        if have_moved or any(counts.get(topic, count) != count for topic, count in known.items()):
             member.rebalance()
 
     # -- joining -------------------------------------------------------------------------------------------
@@ -231,12 +235,13 @@ class Group:
     async def _sync(self, member: Membership, now_ms: int) -> None:
         topics = member.leader_topics()
         try:
-            self._counts = {} if topics is None else await self._partition_counts(topics, now_ms + _LOOKUP_MS)
+            found = GroupTopics() if topics is None else await self._look_up(topics, now_ms + _LOOKUP_MS)
         except ClientError as error:
             if not error.retriable:
                 raise
             self._backed_off(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
+        self._topics = found
 
         def take(result: Message | ClientError, _version: int) -> None:
             self._in_flight = False
@@ -252,7 +257,7 @@ class Group:
         self._cluster.send(
             self.coordinator.address,
             SYNC_GROUP,
-            member.sync_request(self._counts),
+            member.sync_request(self._topics),
             take,
             timeout_ms=self.rules.rebalance_timeout_ms + _GRACE_MS,
             purpose="group",
@@ -332,16 +337,14 @@ class Group:
         self._failures += 1
         self._not_before_ms = self._cluster.now_ms() + self._cluster.backoff.pause_ms(self._failures)
 
-    async def _partition_counts(self, topics: Iterable[str] | None, deadline_ms: int) -> dict[str, int]:
-        address = self._cluster.any_address()
+    async def _look_up(self, topics: Iterable[str] | None, deadline_ms: int) -> GroupTopics:
+        """None: all that are not internal."""
         answer = await self._cluster.call(
-            address, METADATA, metadata_request(topics), MetadataResponse, deadline_ms
+            self._cluster.any_address(), METADATA, metadata_request(topics), MetadataResponse, deadline_ms
         )
-        return {
-            topic.name: len(topic.partitions)
-            for topic in answer.topics
-            if topic.name and not topic.error_code and not (topics is None and topic.is_internal)
-        }
+        view = view_of(answer)
+        found = [each for each in view.topics.values() if topics is not None or not each.is_internal]
+        return GroupTopics({each.name: len(each.partitions) for each in found}, view.replica_racks(found))
 
     # -- commits -------------------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ rebalance is due. Heartbeats have a thread of their own (`heartbeats`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ottla.client.assignors import Assignor, Member
+from ottla.client.assignors import Assignor, RackAwareAssignor
 from ottla.client.errors import ClientError, broker_error, error_code
 from ottla.client.group_formats import (
     PROTOCOL_TYPE,
@@ -24,6 +24,8 @@ from ottla.client.group_formats import (
     encode_subscription,
     flat,
 )
+from ottla.client.group_members import Assigned, Member
+from ottla.client.nearness import ReplicaRacks
 from ottla.model.errors import ErrorCode
 from ottla.model.topics import TopicPartition
 from ottla.protocol.messages.join_group import (
@@ -55,6 +57,15 @@ class GroupRules:
     session_timeout_ms: int
     rebalance_timeout_ms: int
     assignors: Sequence[Assignor]  # the one that this member likes best comes first
+    rack: str | None = None  # where this member is (KIP-881)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTopics:
+    """What the leader needs to know of the topics that the group reads."""
+
+    partition_counts: Mapping[str, int] = field(default_factory=dict)
+    racks: ReplicaRacks = field(default_factory=dict)
 
 
 class Membership:
@@ -104,7 +115,9 @@ class Membership:
     def _subscription(self, assignor: Assignor) -> bytes:
         user_data = assignor.user_data(self._history, self.generation)
         owned = by_topic(self.owned) if assignor.is_cooperative else ()
-        return encode_subscription(Subscription(self.topics, user_data, owned, self.generation))
+        return encode_subscription(
+            Subscription(self.topics, user_data, owned, self.generation, self.rules.rack)
+        )
 
     def leader_topics(self) -> frozenset[str] | None:
         """As the leader: the topics whose partitions `sync_request` must know; None: not the leader."""
@@ -114,13 +127,12 @@ class Membership:
             topic for each in self._members for topic in decode_subscription(each.metadata).topics
         )
 
-    def sync_request(self, partition_counts: Mapping[str, int]) -> SyncGroupRequest:
+    def sync_request(self, topics: GroupTopics) -> SyncGroupRequest:
         assignments: list[SyncGroupRequestAssignment] = []
         if self._is_leader:
-            assigned = self._assignor.assign(partition_counts, self._known_members())
             assignments = [
                 SyncGroupRequestAssignment(member_id, encode_assignment(targets))
-                for member_id, targets in assigned.items()
+                for member_id, targets in self._assign(topics).items()
             ]
         return SyncGroupRequest(
             self.rules.group_id,
@@ -132,6 +144,12 @@ class Membership:
             assignments,
         )
 
+    def _assign(self, topics: GroupTopics) -> Assigned:
+        members = self._known_members()
+        if isinstance(self._assignor, RackAwareAssignor):
+            return self._assignor.assign_near(topics.partition_counts, members, topics.racks)
+        return self._assignor.assign(topics.partition_counts, members)
+
     def _known_members(self) -> dict[str, Member]:
         members = {}
         for each in self._members:
@@ -142,6 +160,7 @@ class Membership:
                 told.generation_id,
                 each.group_instance_id,
                 told.user_data,
+                told.rack_id or None,
             )
         return members
 

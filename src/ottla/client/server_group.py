@@ -50,6 +50,7 @@ class ServerGroup(Group):
             self.rules.instance_id,
             self.rules.rebalance_timeout_ms,
             self._settings.text_or_none("group.remote.assignor"),
+            self.rules.rack,
         )
 
     # -- in `poll` -----------------------------------------------------------------------------------------

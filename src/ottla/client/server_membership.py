@@ -34,6 +34,7 @@ class ServerMembership:
         instance_id: str | None,
         rebalance_timeout_ms: int,
         assignor: str | None,
+        rack: str | None = None,
     ) -> None:
         self.group_id = group_id
         self.member_id = member_id
@@ -47,6 +48,7 @@ class ServerMembership:
         self.on_stale: Callable[[], None] | None = None
         self._rebalance_timeout_ms = rebalance_timeout_ms
         self._assignor = assignor
+        self._rack = rack
         self._owned_ids: Assigned = {}
         self._tells_topics = True  # in the next heartbeat
         self._tells_owned = True
@@ -70,6 +72,7 @@ class ServerMembership:
             self.member_id,
             self.generation,
             self.instance_id,
+            rack_id=self._rack if joins else None,
             rebalance_timeout_ms=self._rebalance_timeout_ms if joins else -1,
             subscribed_topic_names=list(self.topics) if joins or self._tells_topics else None,
             server_assignor=self._assignor if joins else None,

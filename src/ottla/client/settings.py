@@ -326,7 +326,8 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
         "",
         None,
         "Where this consumer is: brokers that have a replica.selector.class may have it read from a replica "
-        "in the same rack instead of the leader (KIP-392).",
+        "in the same rack instead of the leader (KIP-392), and of partitions that it may as well have as "
+        "another member of its group it gets those that have one (KIP-881).",
     ),
     _setting("check.crcs", BOOLEAN, True, None, "Whether the checksum of each batch is verified."),
 )
