@@ -71,6 +71,32 @@ def test_rows_become_the_batch_that_objects_become(kernel: Kernels, made: list[A
     assert records[-1] == objects[-1]
 
 
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    values=st.lists(
+        st.sampled_from([0, 1, 63, 64, 100, 8_191, 8_192]).map(lambda size: b"v" * size), min_size=1
+    ),
+    bytes_max=st.sampled_from([100, 300, 1_000, 20_000]),
+    cut=st.integers(0, 3),
+)
+def test_values_alone_become_the_batches_that_objects_become(
+    kernel: Kernels, values: list[bytes], bytes_max: int, cut: int
+) -> None:
+    """They have a loop of their own; a batch ends before the first record that it has no room for."""
+    cut = min(cut, len(values) - 1)
+    rows = Rows(pa.record_batch({"value": pa.array(values, pa.binary())}).slice(cut), NOW)
+    rest = values[cut:]
+    for _, records in encoded(rows, bytes_max=bytes_max):
+        count = len(records)
+        objects = [Record(index, NOW, None, value) for index, value in enumerate(rest[:count])]
+        assert bytes(records.batch(**IDENTITY)) == build_batch(objects, **IDENTITY)
+        assert records.size <= bytes_max or count == 1
+        longer = [Record(index, NOW, None, value) for index, value in enumerate(rest[: count + 1])]
+        assert len(rest) == count or len(build_batch(longer, **IDENTITY)) > bytes_max
+        rest = rest[count:]
+    assert not rest
+
+
 @pytest.mark.parametrize("codec", list(Codec))
 def test_batches_are_compressed(kernel: Kernels, codec: Codec) -> None:
     made = [(NOW + number, b"k%d" % number, b"v" * 100, (("h", None),)) for number in range(500)]

@@ -22,6 +22,10 @@ from ottla.records.rows import Group
 if TYPE_CHECKING:
     import pyarrow
 
+_QUEUE_KNOWN = 2
+"""Behind so many batches of its partition the loop knows of one that is due (of two, the first may have taken
+records until now), and goes on to this one by itself: waking it would only cost a turn."""
+
 log = logging.getLogger(__name__)
 
 Breathe = Callable[[], Awaitable[None]]
@@ -147,5 +151,7 @@ class ProducerCalls(TransactionCalls):
                     raise Closed("the producer is closed")
                 batch = intake.enqueue(load.topic, group.partition, records, self._cluster.now_ms(), on_done)
                 sent.append(batch)
-            self._cluster.network.wake()
+                is_news = len(batch.lane.queue) <= _QUEUE_KNOWN
+            if is_news:
+                self._cluster.network.wake()
             await self._breathe()

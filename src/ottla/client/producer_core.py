@@ -78,9 +78,10 @@ class ProducerCore:
         """Nothing lingers from now on; what is under way, up to its callbacks."""
         self._waiters += 1
         self.sender.is_flushing = True
-        self.cluster.network.wake()
-        done = (*self.sender.finished, *self.sender.telling)
-        return [*self.batches.waiting(), *self.batches.in_flight(), *done]
+        waiting = list(self.batches.waiting())
+        if any(batch.is_open for batch in waiting):  # others go when they can; a wake costs a turn
+            self.cluster.network.wake()
+        return [*waiting, *self.batches.in_flight(), *self.sender.finished, *self.sender.telling]
 
     def end_waiting(self) -> None:
         self._waiters -= 1

@@ -32,7 +32,7 @@ from ottla.model.config_types import (
     one_of,
     some_of,
 )
-from ottla.model.limits import FETCH_BYTES_MAX, KIB, MIB
+from ottla.model.limits import FETCH_BYTES_MAX, MIB
 
 HIDDEN = "(hidden)"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -153,10 +153,10 @@ PRODUCER_SETTINGS = COMMON_SETTINGS | _table(
     _setting(
         "batch.size",
         INT,
-        512 * KIB,
+        1_000_000,
         at_least(0),
         "Bytes of records that close a batch before linger.ms does. Kafka's 16384 suits a client that sends "
-        "each batch from a thread of its own; here larger ones cost nothing.",
+        "each batch from a thread of its own; here larger ones cost nothing. Brokers take 1048588.",
     ),
     _setting(
         "buffer.memory",

@@ -55,9 +55,13 @@ def is_compiled() -> bool:
 
 
 def new_room(size: Long) -> bytearray:
-    """Memory to write to; compiled it is not cleared."""
+    """Memory to write to; compiled it is not cleared.
+
+    It can grow by a byte without being moved, which `SpareRooms` makes use of.
+    """
     out: bytearray = bytearray()
     if cython.compiled:
+        PyByteArray_Resize(out, size + 1)
         PyByteArray_Resize(out, size)
     else:
         out.extend(bytes(size))
@@ -307,7 +311,10 @@ class RowsSource:
             return first, pos, -1, -1, 0
         at = cython.address(numbers[0]) if cython.compiled else numbers
         with cython.nogil:
-            encoded = _encode(self, at, first, end, p, pos, size)
+            if _has_values_only(self):
+                encoded = _encode_values(self, at, first, end, p, pos, size)
+            else:
+                encoded = _encode(self, at, first, end, p, pos, size)
         return encoded
 
 
@@ -395,6 +402,57 @@ def _record_size(source: RowsSource, row: Long, timestamp_delta: Long, offset_de
         header += 1
         count -= 1
     return size
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _has_values_only(source: RowsSource) -> cython.bint:
+    """Whether every row is a value, and nothing else."""
+    if source.has_keys or source.has_timestamps or source.has_headers or not source.has_values:
+        return False
+    return not source.values.valid.has_bits
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _encode_values(
+    source: RowsSource, order: Ends, index: Long, end: Long, p: Room, pos: Long, room: Long
+) -> tuple[Long, Long, Long, Long, Long]:
+    """The same as `_encode` for rows that are values only, without asking each for what it does not have."""
+    first: Long = index
+    start: Long
+    value_size: Long
+    size: Long
+    while index < end:
+        start = source.values.ends[order[index]]
+        value_size = source.values.ends[order[index] + 1] - start
+        size = 4 + _size_bytes(index - first) + _size_bytes(value_size) + value_size
+        if size + _size_bytes(size) > room - pos:
+            return (
+                index,
+                pos,
+                source.now_ms,
+                -1 if index == first else source.now_ms,
+                size + _size_bytes(size),
+            )
+        pos = _put_size(p, pos, size)
+        p[pos] = 0  # attributes
+        p[pos + 1] = 0  # the timestamp is the first one
+        pos = _put_size(p, pos + 2, index - first)
+        p[pos] = 1  # no key: -1 as zigzag
+        pos = _put_size(p, pos + 1, value_size)
+        if cython.compiled:
+            memcpy(p + pos, source.values.data + start, value_size)  # type: ignore[operator]
+        else:
+            p[pos : pos + value_size] = source.values.data[start : start + value_size]
+        pos += value_size
+        p[pos] = 0  # no headers
+        pos += 1
+        index += 1
+    return index, pos, source.now_ms, source.now_ms, 0
 
 
 @cython.cfunc
