@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -10,7 +11,14 @@ from confluent_kafka import Producer as ConfluentProducer
 from client.conftest import NewTopicName
 from ottla.client.admin import Admin
 from ottla.client.consumer import Consumer
-from ottla.client.errors import ClientError, Closed, OffsetOutOfRange, UnknownPartition, UnknownTopic
+from ottla.client.errors import (
+    ClientError,
+    Closed,
+    Misused,
+    OffsetOutOfRange,
+    UnknownPartition,
+    UnknownTopic,
+)
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.offset_spec import AtTime, End, FromEnd, Start
 from ottla.client.producer import Producer
@@ -264,3 +272,32 @@ def test_without_a_commit_a_group_starts_so_long_ago(bootstrap: str, new_topic: 
         while len(found) < 3:
             found += [record.value for record in consumer.poll(1)]
     assert found == [b"2", b"1", b"0"]
+
+
+def test_a_second_thread_is_refused_while_the_first_one_polls(
+    bootstrap: str, new_topic: NewTopicName
+) -> None:
+    refused: list[Exception] = []
+    with Consumer(bootstrap) as consumer:
+        consumer.assign([TopicPartition(new_topic(), 0)])
+        polls = threading.Event()
+
+        def intrude() -> None:
+            polls.wait()
+            while not refused:
+                try:
+                    consumer.poll(0)
+                except Misused as error:
+                    refused.append(error)
+
+        intruder = threading.Thread(target=intrude)
+        intruder.start()
+        polls.set()
+        while intruder.is_alive():
+            try:
+                consumer.poll(0.5)
+            except Misused:  # the other one was first, this time
+                continue
+        intruder.join()
+        assert consumer.poll(0) == []
+    assert "give each thread one of its own" in str(refused[0])

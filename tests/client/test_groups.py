@@ -16,7 +16,7 @@ from compat.broker import unique_name
 from ottla.client.admin import Admin
 from ottla.client.assignors import Assigned, Member
 from ottla.client.consumer import Consumer
-from ottla.client.errors import ClientError, CommitFailed, NoOffset
+from ottla.client.errors import ClientError, CommitFailed, NoOffset, UnknownTopic
 from ottla.client.fetched import ConsumedRecord
 from ottla.client.group import RebalanceListener
 from ottla.client.producer import Producer
@@ -91,6 +91,25 @@ def test_members_share_partitions_and_every_record_is_read_once(
     poll_all_until(members, lambda: shares(members) == [1, 1, 1])
     members.pop(0).close()
     poll_all_until(members, lambda: shares(members) == [1, 2])
+
+
+def test_a_topic_that_is_not_there_yet_is_named_and_read_once_it_is_there(
+    stack: ExitStack, bootstrap: str, admin: Admin, group: str
+) -> None:
+    topic = unique_name("late")
+    consumer = member(stack, bootstrap, group)
+    consumer.subscribe([topic])
+    poll_all_until([consumer], lambda: isinstance(consumer.problem, UnknownTopic))
+    assert topic in str(consumer.problem)
+    admin.create_topic(topic, partitions=2)
+    fill(bootstrap, topic, 2, 10)
+    places = [TopicPartition(topic, index) for index in range(2)]
+    poll_all_until(
+        [consumer],
+        lambda: bool(consumer.assignment()) and all(consumer.position(place) == 5 for place in places),
+    )
+    assert consumer.problem is None
+    admin.delete_topic(topic)
 
 
 def test_a_group_goes_on_where_it_committed(

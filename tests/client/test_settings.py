@@ -166,6 +166,24 @@ def test_a_setting_that_is_refused_says_why() -> None:
         Producer("localhost", lingerms=5)
 
 
+def test_settings_of_other_clients_are_told_by_their_names_here() -> None:
+    for client, name, said in (
+        (Producer, "queue.buffering.max.kbytes", "buffer.memory"),
+        (Producer, "message.timeout.ms", "delivery.timeout.ms"),
+        (Consumer, "enable.partition.eof", "lag()"),
+        (Consumer, "consumer_timeout_ms", "poll(timeout)"),
+    ):
+        with pytest.raises(InvalidSetting, match="is not supported") as refused:
+            client("localhost:1", **{name: 1})
+        assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("client", [Producer, Consumer, Admin])
+def test_a_dict_of_settings_is_not_taken_for_an_address(client: type) -> None:
+    with pytest.raises(InvalidSetting, match="unpack it"):
+        client({"bootstrap.servers": "localhost:1"})
+
+
 def test_a_consumer_makes_topics_only_when_it_is_told_to(bootstrap: str, admin: Admin) -> None:
     with Consumer(bootstrap, group_id="g", auto_offset_reset="earliest") as consumer:
         consumer.subscribe(["never-made"])

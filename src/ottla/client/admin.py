@@ -13,6 +13,7 @@ from typing import ClassVar
 from ottla.client.admin_calls import AdminCalls
 from ottla.client.blocking import blocking
 from ottla.client.cluster import Cluster
+from ottla.client.forks import stays_with_its_process
 from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
 
 
@@ -24,6 +25,7 @@ class Admin:
         loaded = load(settings, COMMON_SETTINGS)
         self._cluster = self._cluster_type(bootstrap, loaded)
         self._calls = AdminCalls(self._cluster, loaded.integer("default.api.timeout.ms"))
+        stays_with_its_process(self)
 
     def close(self) -> None:
         self._cluster.close()

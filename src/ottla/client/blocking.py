@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from ottla.client.errors import Misused
+
 P = ParamSpec("P")
 T = TypeVar("T")
 Calls = TypeVar("Calls")
@@ -34,6 +36,29 @@ def blocking(
     @wraps(method)
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         return run(method(self._calls, *arguments, **named))
+
+    return call
+
+
+def exclusive(
+    method: Callable[Concatenate[Calls, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same for a shell without a thread of its own, whose calls drive its network: one thread at a time.
+
+    Its `_user` is a lock that its thread may take again, as callbacks do that call what they are called by.
+    """
+
+    @wraps(method)
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
+        if not self._user.acquire(blocking=False):
+            raise Misused(
+                f"{method.__name__}() while another thread is using this {type(self).__name__.lower()}",
+                "give each thread one of its own, or let a WorkerPool share the records out",
+            )
+        try:
+            return run(method(self._calls, *arguments, **named))
+        finally:
+            self._user.release()
 
     return call
 

@@ -5,20 +5,22 @@
         for record in consumer:
             ...
 
-For one thread at a time.
+For one thread at a time: a call of a second one raises Misused.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from types import TracebackType
 
 from ottla.client.assignors import Assignor
-from ottla.client.blocking import blocking, direct, run
+from ottla.client.blocking import direct, exclusive
 from ottla.client.cluster import Cluster
 from ottla.client.consumer_calls import ConsumerCalls
 from ottla.client.errors import ClientError
 from ottla.client.fetched import ConsumedRecord
+from ottla.client.forks import stays_with_its_process
 from ottla.client.pulse import ThreadPulse
 
 _POLL_SECONDS = 1.0
@@ -33,7 +35,9 @@ class Consumer:
         **settings: object,
     ) -> None:
         """`strategy` may have assignors of the user's own, in the place of partition.assignment.strategy."""
+        self._user = threading.RLock()  # held during a call
         self._calls = ConsumerCalls(bootstrap, strategy, settings, Cluster, ThreadPulse)
+        stays_with_its_process(self)
 
     def __enter__(self) -> Consumer:
         return self
@@ -43,9 +47,7 @@ class Consumer:
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Commits (with enable.auto.commit) and leaves the group."""
-        run(self._calls.close())
+    close = exclusive(ConsumerCalls.close)
 
     @property
     def reads_committed(self) -> bool:
@@ -81,10 +83,10 @@ class Consumer:
 
     subscribe = direct(ConsumerCalls.subscribe)
     listen = direct(ConsumerCalls.listen)
-    unsubscribe = blocking(ConsumerCalls.unsubscribe)
-    commit = blocking(ConsumerCalls.commit)
-    commit_async = blocking(ConsumerCalls.commit_async)
-    committed = blocking(ConsumerCalls.committed)
+    unsubscribe = exclusive(ConsumerCalls.unsubscribe)
+    commit = exclusive(ConsumerCalls.commit)
+    commit_async = exclusive(ConsumerCalls.commit_async)
+    committed = exclusive(ConsumerCalls.committed)
     group_metadata = direct(ConsumerCalls.group_metadata)
     positions = direct(ConsumerCalls.positions)
     assign = direct(ConsumerCalls.assign)
@@ -92,16 +94,16 @@ class Consumer:
     seek = direct(ConsumerCalls.seek)
     seek_to_beginning = direct(ConsumerCalls.seek_to_beginning)
     seek_to_end = direct(ConsumerCalls.seek_to_end)
-    position = blocking(ConsumerCalls.position)
-    beginning_offsets = blocking(ConsumerCalls.beginning_offsets)
-    end_offsets = blocking(ConsumerCalls.end_offsets)
-    offsets_for_times = blocking(ConsumerCalls.offsets_for_times)
-    lag = blocking(ConsumerCalls.lag)
+    position = exclusive(ConsumerCalls.position)
+    beginning_offsets = exclusive(ConsumerCalls.beginning_offsets)
+    end_offsets = exclusive(ConsumerCalls.end_offsets)
+    offsets_for_times = exclusive(ConsumerCalls.offsets_for_times)
+    lag = exclusive(ConsumerCalls.lag)
     end_offset = direct(ConsumerCalls.end_offset)
     at_end = direct(ConsumerCalls.at_end)
     pause = direct(ConsumerCalls.pause)
     resume = direct(ConsumerCalls.resume)
-    one = blocking(ConsumerCalls.one)
-    poll = blocking(ConsumerCalls.poll)
-    poll_into = blocking(ConsumerCalls.poll_into)
-    poll_arrow = blocking(ConsumerCalls.poll_arrow)
+    one = exclusive(ConsumerCalls.one)
+    poll = exclusive(ConsumerCalls.poll)
+    poll_into = exclusive(ConsumerCalls.poll_into)
+    poll_arrow = exclusive(ConsumerCalls.poll_arrow)

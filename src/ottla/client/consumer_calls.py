@@ -207,7 +207,8 @@ class ConsumerCalls(ConsumerPlaces):
     @property
     def problem(self) -> ClientError | None:
         """What keeps records from coming, as far as is known; None: there may simply be none."""
-        return self._fetcher.trouble or self._cluster.last_problem
+        in_group = None if self._group is None else self._group.problem
+        return self._fetcher.trouble or self._cluster.last_problem or in_group
 
     # -- records -------------------------------------------------------------------------------------------
 

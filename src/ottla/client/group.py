@@ -14,7 +14,7 @@ from ottla.client.admin_values import CommittedOffset
 from ottla.client.assignors import Assignor
 from ottla.client.cluster import Cluster
 from ottla.client.commits import Commits, Coordinator
-from ottla.client.errors import ClientError
+from ottla.client.errors import ClientError, UnknownTopic
 from ottla.client.heartbeats import Heartbeats, leave
 from ottla.client.membership import GroupRules, GroupTopics, Membership, Stage
 from ottla.client.metadata import metadata_request, view_of
@@ -32,6 +32,7 @@ from ottla.protocol.messages.sync_group import SyncGroupResponse
 _GRACE_MS = 5_000  # for the answer to a join, after the time the group has for it
 _LEAVE_MS = 5_000
 _LOOKUP_MS = 1_000
+_MISSING_MS = 1_000  # how often a topic that is not there is looked for: somebody may be about to create it
 
 
 class RebalanceListener:
@@ -108,10 +109,18 @@ class Group:
         self._failures = 0
         self._topics = GroupTopics()  # as the leader used them
         self._topics_checked_ms: int | None = None
+        self._missing: tuple[str, ...] = ()  # topics that members read and that are not there, to the leader
 
     @property
     def commits_itself(self) -> bool:
         return self._auto_commit_ms is not None
+
+    @property
+    def problem(self) -> ClientError | None:
+        """What keeps records from coming, as far as the leader of the group knows."""
+        member = self.membership
+        mine = [topic for topic in self._missing if member is not None and topic in member.topics]
+        return UnknownTopic(mine[0]) if mine else None
 
     @property
     def membership(self) -> AnyMembership | None:
@@ -185,20 +194,28 @@ class Group:
     async def _watch_topics(self, member: AnyMembership, now_ms: int) -> None:
         """A topic that begins to match, one that grew or moved to other racks: reasons to rebalance."""
         age_ms = self._settings.integer("metadata.max.age.ms")
+        if self._missing:
+            age_ms = min(age_ms, _MISSING_MS)
         if self._topics_checked_ms is not None and now_ms < self._topics_checked_ms + age_ms:
             return
         known = self._topics.partition_counts
-        if self._pattern is None and not known:
+        if self._pattern is None and not known and not self._missing:
             return
         self._topics_checked_ms = now_ms
-        found = await self._look_up(None if self._pattern is not None else known, now_ms + _LOOKUP_MS)
+        wanted = None if self._pattern is not None else (*known, *self._missing)
+        found = await self._look_up(wanted, now_ms + _LOOKUP_MS)
         counts = found.partition_counts
+        have_come = any(topic in counts for topic in self._missing)
         if self._pattern is not None:
             member.subscribe(sorted(topic for topic in counts if self._pattern.search(topic)))
         have_moved = self.rules.rack is not None and any(
             found.racks.get(target, racks) != racks for target, racks in self._topics.racks.items()
         )
-        if have_moved or any(counts.get(topic, count) != count for topic, count in known.items()):
+        if (
+            have_come
+            or have_moved
+            or any(counts.get(topic, count) != count for topic, count in known.items())
+        ):
             member.rebalance()
 
     # -- joining -------------------------------------------------------------------------------------------
@@ -242,6 +259,8 @@ class Group:
             self._backed_off(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         self._topics = found
+        if topics is not None:
+            self._missing = tuple(sorted(topics - found.partition_counts.keys()))
 
         def take(result: Message | ClientError, _version: int) -> None:
             self._in_flight = False

@@ -25,6 +25,7 @@ from ottla.client.blocking import blocking, run
 from ottla.client.cluster import Cluster
 from ottla.client.delivery import SendFuture
 from ottla.client.errors import ClientError, Closed, Misused
+from ottla.client.forks import stays_with_its_process
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
 from ottla.client.producer_calls import ProducerCalls
@@ -60,6 +61,7 @@ class Producer:
         self._thread = threading.Thread(target=self._run, name="ottla-producer", daemon=True)
         self._thread.start()
         _living.add(self)
+        stays_with_its_process(self)
 
     def __enter__(self) -> Producer:
         return self

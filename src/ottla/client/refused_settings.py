@@ -1,4 +1,7 @@
-"""Settings of Kafka's own clients that these do not have, each with its reason. Refused, never ignored."""
+"""Settings that users of other clients know and these do not have, each with its reason or its name here.
+
+Refused, never ignored. Kafka's own come first, then those of librdkafka, kafka-python and aiokafka.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,35 @@ _REASONS = {
     "socket.connection.setup.timeout.max.ms": "socket.connection.setup.timeout.ms is the same for every try",
 }
 
+_REASONS |= {
+    "api.version": "versions are agreed upon with each broker",
+    "api.version.request": "versions are agreed upon with each broker",
+    "broker.version.fallback": "versions are agreed upon with each broker",
+    "compression.codec": "its name here is compression.type",
+    "consumer.timeout.ms": "poll(timeout) takes a time; iteration goes on until you break",
+    "debug": "the loggers below ottla.client tell more at level DEBUG",
+    "enable.auto.offset.store": "enable.auto.commit=false and commit() say what is done",
+    "enable.partition.eof": "consumer.lag() and at_end() tell; read(...) ends by itself",
+    "group.join.timeout.ms": "max.poll.interval.ms is the time that a group has to join",
+    "max.in.flight": "its name here is max.in.flight.requests.per.connection",
+    "message.max.bytes": "its name here is max.request.size",
+    "message.send.max.retries": "its name here is retries",
+    "message.timeout.ms": "its name here is delivery.timeout.ms",
+    "on.delivery": "give on_delivery to send()",
+    "queue.buffering.max.kbytes": "its name here is buffer.memory, in bytes",
+    "queue.buffering.max.messages": "buffer.memory bounds the buffer, in bytes",
+    "queue.buffering.max.ms": "its name here is linger.ms",
+    "request.required.acks": "its name here is acks",
+    "security.inter.broker.protocol": "brokers have it; clients have security.protocol",
+    "socket.timeout.ms": "its name here is request.timeout.ms",
+    "statistics.interval.ms": _METRICS,
+}
+
 _PREFIXES = {"ssl.": _OPENSSL, "sasl.": _LOGIN, "metrics.": _METRICS}
 
 
 def reason(name: str) -> str | None:
-    """Why a setting that Kafka's clients have is refused here; None: they have no such setting either."""
+    """Why a setting that other clients have is refused here; None: it is not known from any."""
     if name in _REASONS:
         return _REASONS[name]
     return next((why for prefix, why in _PREFIXES.items() if name.startswith(prefix)), None)

@@ -335,6 +335,8 @@ CONSUMER_SETTINGS = COMMON_SETTINGS | _table(
 
 def bootstrap_of(bootstrap: str | Sequence[str], given: dict[str, object]) -> str | Sequence[str]:
     """Where the brokers are: the first argument of a client, or its setting bootstrap.servers, taken out."""
+    if isinstance(bootstrap, Mapping):
+        raise InvalidSetting("settings were given as a dict", "unpack it: Producer(**settings)")
     named = [given.pop(name) for name in ("bootstrap.servers", "bootstrap_servers") if name in given]
     if not named:
         return bootstrap
