@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -194,3 +195,12 @@ def test_settings_take_kafkas_names_in_both_spellings(bootstrap: str) -> None:
         Admin(bootstrap, request_timeout_ms=0)
     with pytest.raises(InvalidSetting, match="SASL_SSL"):
         Admin(bootstrap, security_protocol="TLS")
+
+
+def test_threads_share_an_admin_client(bootstrap: str, new_topic: NewTopicName) -> None:
+    topic = new_topic(3)
+    with Admin(bootstrap) as admin, ThreadPoolExecutor(4) as threads:
+        found = threads.map(
+            lambda _: (len(admin.topic(topic).partitions), topic in admin.topic_names()), range(40)
+        )
+        assert set(found) == {(3, True)}

@@ -1,4 +1,4 @@
-"""The admin client: asks and changes topics, settings, offsets, disks. Blocking, for one thread at a time.
+"""The admin client: asks and changes topics, settings, offsets, disks. Blocking; threads take turns.
 
 A call tries again by itself what may pass (a moved leader, a cut connection) within
 `default.api.timeout.ms`, as long as trying again cannot do harm; changes are sent once.
@@ -6,12 +6,13 @@ A call tries again by itself what may pass (a moved leader, a cut connection) wi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import TracebackType
 from typing import ClassVar
 
 from ottla.client.admin_calls import AdminCalls
-from ottla.client.blocking import blocking
+from ottla.client.blocking import in_turn
 from ottla.client.cluster import Cluster
 from ottla.client.forks import stays_with_its_process
 from ottla.client.settings import COMMON_SETTINGS, bootstrap_of, load
@@ -25,10 +26,12 @@ class Admin:
         loaded = load(settings, COMMON_SETTINGS)
         self._cluster = self._cluster_type(bootstrap, loaded)
         self._calls = AdminCalls(self._cluster, loaded.integer("default.api.timeout.ms"))
+        self._user = threading.RLock()  # held during a call
         stays_with_its_process(self)
 
     def close(self) -> None:
-        self._cluster.close()
+        with self._user:
+            self._cluster.close()
 
     def __enter__(self) -> Admin:
         return self
@@ -38,43 +41,43 @@ class Admin:
     ) -> None:
         self.close()
 
-    cluster = blocking(AdminCalls.cluster)
-    broker_versions = blocking(AdminCalls.broker_versions)
-    find_coordinator = blocking(AdminCalls.find_coordinator)
-    log_dirs = blocking(AdminCalls.log_dirs)
-    topics = blocking(AdminCalls.topics)
-    topic_pages = blocking(AdminCalls.topic_pages)
-    topic_names = blocking(AdminCalls.topic_names)
-    topic = blocking(AdminCalls.topic)
-    partitions_of = blocking(AdminCalls.partitions_of)
-    create_topic = blocking(AdminCalls.create_topic)
-    create_topics = blocking(AdminCalls.create_topics)
-    delete_topic = blocking(AdminCalls.delete_topic)
-    delete_topics = blocking(AdminCalls.delete_topics)
-    create_partitions = blocking(AdminCalls.create_partitions)
-    topic_configs = blocking(AdminCalls.topic_configs)
-    broker_configs = blocking(AdminCalls.broker_configs)
-    alter_topic_configs = blocking(AdminCalls.alter_topic_configs)
-    replace_topic_configs = blocking(AdminCalls.replace_topic_configs)
-    alter_broker_configs = blocking(AdminCalls.alter_broker_configs)
-    config_resources = blocking(AdminCalls.config_resources)
-    list_offsets = blocking(AdminCalls.list_offsets)
-    earliest_offsets = blocking(AdminCalls.earliest_offsets)
-    latest_offsets = blocking(AdminCalls.latest_offsets)
-    resolve_offsets = blocking(AdminCalls.resolve_offsets)
-    leader_epoch_ends = blocking(AdminCalls.leader_epoch_ends)
-    delete_records = blocking(AdminCalls.delete_records)
-    groups = blocking(AdminCalls.groups)
-    group = blocking(AdminCalls.group)
-    remove_group_members = blocking(AdminCalls.remove_group_members)
-    delete_groups = blocking(AdminCalls.delete_groups)
-    group_offsets = blocking(AdminCalls.group_offsets)
-    alter_group_offsets = blocking(AdminCalls.alter_group_offsets)
-    delete_group_offsets = blocking(AdminCalls.delete_group_offsets)
-    transactions = blocking(AdminCalls.transactions)
-    transaction = blocking(AdminCalls.transaction)
-    open_transactions = blocking(AdminCalls.open_transactions)
-    fence_producer = blocking(AdminCalls.fence_producer)
-    end_transactions = blocking(AdminCalls.end_transactions)
-    end_transaction = blocking(AdminCalls.end_transaction)
-    abort_open_transaction = blocking(AdminCalls.abort_open_transaction)
+    cluster = in_turn(AdminCalls.cluster)
+    broker_versions = in_turn(AdminCalls.broker_versions)
+    find_coordinator = in_turn(AdminCalls.find_coordinator)
+    log_dirs = in_turn(AdminCalls.log_dirs)
+    topics = in_turn(AdminCalls.topics)
+    topic_pages = in_turn(AdminCalls.topic_pages)
+    topic_names = in_turn(AdminCalls.topic_names)
+    topic = in_turn(AdminCalls.topic)
+    partitions_of = in_turn(AdminCalls.partitions_of)
+    create_topic = in_turn(AdminCalls.create_topic)
+    create_topics = in_turn(AdminCalls.create_topics)
+    delete_topic = in_turn(AdminCalls.delete_topic)
+    delete_topics = in_turn(AdminCalls.delete_topics)
+    create_partitions = in_turn(AdminCalls.create_partitions)
+    topic_configs = in_turn(AdminCalls.topic_configs)
+    broker_configs = in_turn(AdminCalls.broker_configs)
+    alter_topic_configs = in_turn(AdminCalls.alter_topic_configs)
+    replace_topic_configs = in_turn(AdminCalls.replace_topic_configs)
+    alter_broker_configs = in_turn(AdminCalls.alter_broker_configs)
+    config_resources = in_turn(AdminCalls.config_resources)
+    list_offsets = in_turn(AdminCalls.list_offsets)
+    earliest_offsets = in_turn(AdminCalls.earliest_offsets)
+    latest_offsets = in_turn(AdminCalls.latest_offsets)
+    resolve_offsets = in_turn(AdminCalls.resolve_offsets)
+    leader_epoch_ends = in_turn(AdminCalls.leader_epoch_ends)
+    delete_records = in_turn(AdminCalls.delete_records)
+    groups = in_turn(AdminCalls.groups)
+    group = in_turn(AdminCalls.group)
+    remove_group_members = in_turn(AdminCalls.remove_group_members)
+    delete_groups = in_turn(AdminCalls.delete_groups)
+    group_offsets = in_turn(AdminCalls.group_offsets)
+    alter_group_offsets = in_turn(AdminCalls.alter_group_offsets)
+    delete_group_offsets = in_turn(AdminCalls.delete_group_offsets)
+    transactions = in_turn(AdminCalls.transactions)
+    transaction = in_turn(AdminCalls.transaction)
+    open_transactions = in_turn(AdminCalls.open_transactions)
+    fence_producer = in_turn(AdminCalls.fence_producer)
+    end_transactions = in_turn(AdminCalls.end_transactions)
+    end_transaction = in_turn(AdminCalls.end_transaction)
+    abort_open_transaction = in_turn(AdminCalls.abort_open_transaction)

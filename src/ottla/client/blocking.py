@@ -40,12 +40,25 @@ def blocking(
     return call
 
 
+def in_turn(
+    method: Callable[Concatenate[Calls, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same for a shell without a thread of its own: threads wait for each other, by its lock `_user`."""
+
+    @wraps(method)
+    def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
+        with self._user:
+            return run(method(self._calls, *arguments, **named))
+
+    return call
+
+
 def exclusive(
     method: Callable[Concatenate[Calls, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """The same for a shell without a thread of its own, whose calls drive its network: one thread at a time.
+    """The same for one whose calls wait long, and belong to one thread: a second one is refused.
 
-    Its `_user` is a lock that its thread may take again, as callbacks do that call what they are called by.
+    The lock can be taken again by its thread, as callbacks do that call what they are called by.
     """
 
     @wraps(method)

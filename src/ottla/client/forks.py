@@ -7,6 +7,7 @@ all, and its records would wait for ever.
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 from weakref import WeakSet
 
@@ -36,6 +37,8 @@ def stays_with_its_process(client: object) -> None:
 
 def _leave_to_the_parent() -> None:
     for client in list(_clients):
+        if hasattr(client, "_user"):
+            client._user = threading.RLock()  # another thread may have had it
         for part in _PARTS:
             if hasattr(client, part):
                 setattr(client, part, _Forked())
