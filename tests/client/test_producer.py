@@ -255,3 +255,8 @@ def test_settings_that_contradict_idempotence_are_refused_only_when_it_is_asked_
 def test_a_broker_that_is_away_is_named_with_its_address() -> None:
     with Admin(UNREACHABLE) as admin, pytest.raises(BrokerUnreachable, match="ottla up"):
         admin.cluster()
+
+
+def test_headers_as_a_dict_are_refused_with_what_to_give_instead(bootstrap: str) -> None:
+    with Producer(bootstrap) as producer, pytest.raises(TypeError, match=r"list\(headers.items\(\)\)"):
+        producer.send("topic", b"value", headers={"name": b"content"})  # type: ignore[arg-type]

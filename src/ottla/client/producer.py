@@ -28,7 +28,7 @@ from ottla.client.errors import ClientError, Closed, Misused
 from ottla.client.forks import stays_with_its_process
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer_calls import ProducerCalls
+from ottla.client.producer_calls import HEADERS_AS_DICT, ProducerCalls
 from ottla.client.producer_core import ProducerCore
 from ottla.client.rows_delivery import OnRowsDelivery, RowsFuture
 from ottla.model.config_types import TypedValues
@@ -85,6 +85,8 @@ class Producer:
         on_delivery: OnDelivery | None = None,
     ) -> SendFuture:
         """Puts a record into the buffer. `on_delivery(delivery, error)` runs on the producer's thread."""
+        if isinstance(headers, dict):  # as other clients take them
+            raise TypeError(HEADERS_AS_DICT)
         chain = self._intake.interceptors
         if not chain:
             return self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)

@@ -22,6 +22,8 @@ from ottla.records.rows import Group
 if TYPE_CHECKING:
     import pyarrow
 
+HEADERS_AS_DICT = "headers are pairs, because names may repeat: give list(headers.items())"
+
 _QUEUE_KNOWN = 2
 """Behind so many batches of its partition the loop knows of one that is due (of two, the first may have taken
 records until now), and goes on to this one by itself: waking it would only cost a turn."""

@@ -19,7 +19,7 @@ from ottla.client.delivery import SendFuture
 from ottla.client.errors import ClientError, Closed
 from ottla.client.interceptors import ProducerRecord
 from ottla.client.partitioners import Partitioner
-from ottla.client.producer_calls import ProducerCalls
+from ottla.client.producer_calls import HEADERS_AS_DICT, ProducerCalls
 from ottla.client.producer_core import ProducerCore
 from ottla.client.rows_delivery import OnRowsDelivery, RowsDelivery, RowsFuture
 from ottla.model.config_types import TypedValues
@@ -113,6 +113,8 @@ class Producer:
         """Puts a record into the buffer, waiting only for room or a new topic. Await what it gives for the
         delivery; `on_delivery(delivery, error)` runs in the producer's task.
         """
+        if isinstance(headers, dict):  # as other clients take them
+            raise TypeError(HEADERS_AS_DICT)
         chain = self._intake.interceptors
         if not chain:
             return await self._send(topic, value, key, partition, headers, timestamp_ms, on_delivery)
