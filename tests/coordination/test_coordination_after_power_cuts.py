@@ -66,6 +66,7 @@ class Life:
 def live_through_cuts(seed: int, cuts: int) -> None:
     rng = random.Random(seed)
     files = SimulatedFiles()
+    files.has_direct = seed % 4 != 0
     history: list[Txn] = []
     durable_zxid = 0
     for _ in range(cuts):

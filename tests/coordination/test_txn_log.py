@@ -353,6 +353,58 @@ class TestSnapshots:
         assert content(LoggedTree(files.cut(0)).tree) == content(logged.tree)
 
 
+def test_usual_rounds_are_one_durable_write_each() -> None:
+    files = SimulatedFiles()
+    logged = three_records(files)
+    for number in range(5):
+        logged.do(Create(f"/{number}"))
+        before = files.operations
+        logged.sync()
+        assert files.operations == before + 1
+    assert content(LoggedTree(files.cut(0)).tree) == content(logged.tree)
+
+
+def test_a_direct_write_that_fails_stops_the_round_and_loses_nothing() -> None:
+    files = SimulatedFiles()
+    logged = three_records(files)
+    logged.do(Create("/unlucky"))
+    ticket = logged.log.begin_sync()
+    assert ticket is not None
+    assert ticket.direct is not None
+    files.fail("direct", errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"):
+        ticket.run()
+    assert logged.log.durable_zxid == 3
+    recovered = LoggedTree(files.cut(5))
+    assert content(recovered.tree) in [content(tree_after(logged.history, zxid)) for zxid in (3, 4)]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSPC])
+def test_a_disk_that_refuses_direct_writes_gets_usual_ones(number: int) -> None:
+    files = SimulatedFiles()
+    logged = three_records(files)
+    for name in ("/first", "/second", "/third"):
+        files.fail("direct", number)
+        logged.do(Create(name))
+        logged.sync()
+        assert content(LoggedTree(files.cut(1)).tree) == content(logged.tree)
+
+
+def test_the_log_is_the_same_with_and_without_direct_writes() -> None:
+    logs = []
+    for has_direct in (True, False):
+        files = SimulatedFiles()
+        files.has_direct = has_direct
+        logged = three_records(files)
+        for number in range(300):
+            logged.do(Create(f"/{number}", bytes(number)))
+            logged.sync()
+        recovered = LoggedTree(files.cut(2))
+        assert content(recovered.tree) == content(logged.tree)
+        logs.append(len(read(files, log_name(1)).rstrip(b"\0")))
+    assert logs[0] == logs[1]
+
+
 @pytest.mark.parametrize("operation", ["append", "sync", "create", "sync_directory"])
 def test_a_disk_that_fails_stops_the_round_and_loses_nothing(operation: str) -> None:
     files = SimulatedFiles()

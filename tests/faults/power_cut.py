@@ -18,7 +18,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ottla.log.files import Buffer, DirectoryLocked, Files
+from ottla.log.files import BLOCK_BYTES, Buffer, DirectoryLocked, Files
 from ottla.log.filesystem_sync import FilesystemSync
 
 _SECTOR = 512
@@ -192,6 +192,9 @@ class SimulatedFile:
             raise
         self._inode.sync()
 
+    def direct(self) -> SimulatedDirectAppend | None:
+        return SimulatedDirectAppend(self._files, self, self._inode) if self._files.has_direct else None
+
     def fileno(self) -> int:
         raise AssertionError("a simulated file has no descriptor")
 
@@ -208,6 +211,54 @@ class SimulatedFile:
         if not self._writable:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.name)
         self._files.step(operation, self.name)
+
+
+class SimulatedDirectAppend:
+    """Of a `SimulatedFile`. See `DirectAppend`: whole blocks, written over what was synced."""
+
+    def __init__(self, files: SimulatedFiles, handle: SimulatedFile, inode: _Inode) -> None:
+        self._files = files
+        self._handle = handle
+        self._inode = inode
+        self._ready: tuple[_Write, int] | None = None
+
+    def prepare(self, chunks: Sequence[Buffer], filled_end: int) -> bool:
+        position = self._handle.size
+        start = position - position % BLOCK_BYTES
+        data = bytes(self._inode.content[start:position]) + b"".join(chunks)
+        end = start + len(data)
+        data += bytes(-len(data) % BLOCK_BYTES)
+        assert not self._inode.pending, "what is written directly lies over what was synced"
+        if start + len(data) > filled_end:
+            return False
+        assert filled_end <= len(self._inode.content)
+        self._ready = _Write(start, data), end
+        return True
+
+    def run(self) -> bool:
+        return self.settle(self.write())
+
+    def write(self) -> int:
+        assert self._ready is not None
+        self._inode.change(self._ready[0])  # a plug pulled now leaves any part of it
+        try:
+            self._files.step("direct", self._handle.name)
+        except OSError as error:
+            return error.errno or errno.EIO
+        self._inode.sync()
+        return 0
+
+    def settle(self, error: int) -> bool:
+        assert self._ready is not None
+        if error in (errno.EINVAL, errno.ENOSPC):
+            self._ready = None
+            return False
+        if error:
+            raise OSError(error, os.strerror(error), self._handle.name)
+        self._handle.size = self._ready[1]
+        return True
+
+    def close(self) -> None: ...
 
 
 class SimulatedLock:
@@ -241,6 +292,7 @@ class SimulatedFiles(Files):
         self.stop_at: int | None = None  # pull the plug when `operations` gets there
         self.capacity_bytes: int | None = None  # bytes that still fit
         self.has_filesystem_sync = False
+        self.has_direct = True
         self.locked: set[str] = set()
         self._failures: list[tuple[str, str, int]] = []
 
@@ -249,6 +301,7 @@ class SimulatedFiles(Files):
         after = SimulatedFiles(self._root.after_cut(random.Random(seed), {}))
         after.now_ms = self.now_ms
         after.has_filesystem_sync = self.has_filesystem_sync
+        after.has_direct = self.has_direct
         return after
 
     def fail(self, operation: str, number: int, name_ends: str = "") -> None:

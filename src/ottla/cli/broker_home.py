@@ -13,6 +13,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ottla.cli.data_home import data_home
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.model.configs import InvalidSetting
 from ottla.model.processes import is_alive
@@ -26,11 +27,7 @@ _LOCK_FILE = ".lock"
 
 
 def default_data() -> Path:
-    """OTTLA_DATA, else a folder of the user's (XDG), so that `down` finds what `up` started elsewhere."""
-    given = os.environ.get("OTTLA_DATA")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "ottla"
+    return Path(data_home())
 
 
 @dataclass(frozen=True, slots=True)

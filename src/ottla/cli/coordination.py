@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import os
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ottla.cli.broker_home import default_data
+from ottla.cli.data_home import data_home
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.log_lines import FORMATS, set_up_logging
 from ottla.cli.options import add_output, add_verb, add_verbs
@@ -28,16 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up_parser = add_verb(add_verbs(parser), "up", up, "run the coordination service alone, in the foreground")
     up_parser.add_argument(
         "--data",
-        type=Path,
         metavar="DIR",
-        help=f"where the znodes are kept (default: {default_data() / 'coordination'})",
+        help=f"where the znodes are kept (default: {_default_data()})",
     )
     up_parser.add_argument(
         "--port", type=int, metavar="N", help="listen on 127.0.0.1:N (default: 2181; 0 takes a free one)"
     )
-    up_parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="settings by ZooKeeper's names, as in zoo.cfg"
-    )
+    up_parser.add_argument("--config", metavar="FILE", help="settings by ZooKeeper's names, as in zoo.cfg")
     up_parser.add_argument(
         "--set",
         action="append",
@@ -55,6 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     up_parser.set_defaults(debug=False)
 
 
+def _default_data() -> str:
+    return os.path.join(data_home(), "coordination")
+
+
 def up(options: argparse.Namespace) -> int:
     from ottla.node import garbage
 
@@ -68,46 +69,70 @@ def up(options: argparse.Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: node.ask_to_stop())
     garbage.settle()
-    ready_file = Path(config.data_dir) / READY_FILE
+    ready_file = os.path.join(config.data_dir, READY_FILE)
     try:
         node.run(on_serving=lambda: _announce(node, ready_file, options.output))
     except CoordinationFailed as error:
         raise CommandFailed(f"stopped: {error}") from error
     finally:
-        ready_file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(ready_file)
     return ExitCode.DONE
 
 
 def _config(options: argparse.Namespace) -> ZooKeeperConfig:
-    from ottla.model.configs import InvalidSetting
+    from ottla.model.config_types import InvalidSetting
+    from ottla.model.zookeeper_config import knows_all, zookeeper_config_of
     from ottla.model.zookeeper_settings import NO_PORT
-    from ottla.node.settings import load_settings
 
-    data = options.data or default_data() / "coordination"
-    assignments = [f"ottla.coordination.dir={data}"]
-    if options.port is not None:
-        assignments.append(f"clientPort={options.port}")
+    data = os.path.normpath(options.data or _default_data())
+    own = {} if options.port is None else {"clientPort": str(options.port)}
     try:
-        # A log directory is not used, but must not be around the one that is.
-        settings = load_settings(options.config, [*assignments, f"log.dirs={data}.log", *options.set])
+        given = dict(_given(options.set))
+        if options.config is None and knows_all(given):
+            config = zookeeper_config_of(own | given, data)
+        else:
+            config = _config_among_all_settings(options, data, own)
     except InvalidSetting as error:
         raise CommandFailed(str(error), exit_code=ExitCode.WRONG_USE) from error
-    if settings.zookeeper.listener is None:
+    if config.listener is None:
         raise CommandFailed(
             f"clientPort={NO_PORT}: a service without a port is of no use",
             "leave it out, or choose a port",
             ExitCode.WRONG_USE,
         )
-    return settings.zookeeper
+    return config
+
+
+def _given(assignments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for assignment in assignments:
+        name, _, text = assignment.partition("=")
+        yield name.strip(), text
+
+
+def _config_among_all_settings(
+    options: argparse.Namespace, data: str, own: Mapping[str, str]
+) -> ZooKeeperConfig:
+    """For files, which may hold a broker's settings too, and for names that are not known: what is wrong with
+    them is told as for a broker. All settings there are take a good part of a start, and of its memory.
+    """
+    from pathlib import Path
+
+    from ottla.node.settings import load_settings
+
+    # A log directory is not used, but must not be around the one that is.
+    assignments = [f"ottla.coordination.dir={data}", f"log.dirs={data}.log"]
+    assignments += (f"{name}={text}" for name, text in own.items())
+    file = None if options.config is None else Path(options.config)
+    return load_settings(file, [*assignments, *options.set]).zookeeper
 
 
 def _start(node: CoordinationNode) -> None:
     """Turns every way a start can fail into cause and cure."""
     from errno import EADDRINUSE
 
-    from ottla.cli.port_owner import port_owner
     from ottla.log.files import DirectoryLocked
-    from ottla.model.errors import CorruptData
+    from ottla.model.problems import CorruptData
     from ottla.node.coordination_node import CoordinationFailed
 
     try:
@@ -118,6 +143,8 @@ def _start(node: CoordinationNode) -> None:
             "stop it, or choose another directory with --data",
         ) from error
     except CoordinationFailed as error:
+        from ottla.cli.port_owner import port_owner
+
         owner = port_owner(node.config.listener.port) if node.config.listener else None
         if isinstance(error.__cause__, OSError) and error.__cause__.errno == EADDRINUSE and owner:
             raise CommandFailed(f"cannot start: {error} (it is taken by {owner})") from error
@@ -126,21 +153,23 @@ def _start(node: CoordinationNode) -> None:
         raise CommandFailed(f"cannot start: {error}") from error
 
 
-def _announce(node: CoordinationNode, ready_file: Path, form: str) -> None:
+def _announce(node: CoordinationNode, ready_file: str, form: str) -> None:
     listener = node.listener
     assert listener is not None
     address = f"{listener.host}:{listener.port}"
-    temporary = ready_file.with_suffix(".tmp")
-    temporary.write_text(json.dumps({"pid": os.getpid(), "zookeeper": address}))
-    temporary.rename(ready_file)
+    temporary = f"{ready_file}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:
+        # Written by hand: an address that was bound holds nothing that JSON would have to escape.
+        file.write(f'{{"pid": {os.getpid()}, "zookeeper": "{address}"}}')
+    os.rename(temporary, ready_file)
     if form == "table":
         _print_welcome(address, node.config.data_dir)
     else:
-        print_facts({"pid": os.getpid(), "zookeeper": address, "data": str(node.config.data_dir)}, form)
+        print_facts({"pid": os.getpid(), "zookeeper": address, "data": node.config.data_dir}, form)
     sys.stdout.flush()
 
 
-def _print_welcome(address: str, data: Path | str) -> None:
+def _print_welcome(address: str, data: str) -> None:
     print(styled("Ottla coordination is up.", "bold"))
     for name, text in (
         ("listens on", f"{address} (ZooKeeper's protocol)"),

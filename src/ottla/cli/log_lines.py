@@ -5,18 +5,18 @@ In JSON, `event` is the text before anything was filled in, so that lines of one
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import sys
-from datetime import UTC, datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ottla.cli.output import styled
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FORMATS = ("text", "json")
 _FILE_BYTES_MAX = 16 * 1024 * 1024
-_TEXT_LINE = re.compile(r"(?P<time>\S+ \S+) (?P<level>[A-Z]+) +(?P<logger>[\w.]+): (?P<message>.*)")
+_TEXT_LINE = r"(?P<time>\S+ \S+) (?P<level>[A-Z]+) +(?P<logger>[\w.]+): (?P<message>.*)"
 _FILES_KEPT = 3  # besides the current one
 LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red", "DEBUG": "dim"}
 
@@ -49,6 +49,8 @@ class TextLines(logging.Formatter):
         self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
+        from datetime import datetime
+
         level = f"{record.levelname:<7}"
         if self._colour and record.levelname in LEVEL_STYLES:
             level = styled(level, LEVEL_STYLES[record.levelname], sys.stderr)
@@ -59,6 +61,9 @@ class TextLines(logging.Formatter):
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
+        import json
+        from datetime import UTC, datetime
+
         fields = {
             "time": datetime.fromtimestamp(record.created, UTC)
             .isoformat(timespec="milliseconds")
@@ -79,6 +84,10 @@ def _room(logger: str) -> str:
 
 def fields_of(line: bytes) -> dict[str, str | None]:
     """Of a line that one of the two forms wrote; one that goes on from the line before is only a message."""
+    import json
+    import re
+    from datetime import UTC, datetime
+
     text = line.decode(errors="replace").rstrip("\n")
     if text.startswith("{"):
         try:
@@ -87,7 +96,7 @@ def fields_of(line: bytes) -> dict[str, str | None]:
             pass
         else:
             return {"logger": _room(written.pop("logger", "")), **written}
-    if (found := _TEXT_LINE.match(text)) is None:
+    if (found := re.match(_TEXT_LINE, text)) is None:
         return {"time": None, "level": None, "logger": None, "message": text}
     when = datetime.fromisoformat(found["time"]).astimezone(UTC).isoformat(timespec="milliseconds")
     level = found["level"].lower()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -15,7 +15,24 @@ from ottla.cli.failures import CommandFailed, ExitCode
 Verbs: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run = Callable[[argparse.Namespace], int]
 
-_CHOICE = re.compile(r"invalid choice: '?([^']*?)'? \(choose from (.*)\)")
+_CHOICE = r"invalid choice: '?([^']*?)'? \(choose from (.*)\)"
+_COLUMNS = 80  # where nobody knows
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """As wide as the terminal. argparse asks `shutil`, which brings three kinds of compression along."""
+
+    def __init__(self, prog: str, indent_increment: int = 2, max_help_position: int = 24) -> None:
+        super().__init__(prog, indent_increment, max_help_position, _columns() - 2)
+
+
+def _columns() -> int:
+    with contextlib.suppress(KeyError, ValueError):
+        if (told := int(os.environ["COLUMNS"])) > 0:
+            return told
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS  # type: ignore[union-attr]
+    return _COLUMNS
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,6 +40,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
+        keywords.setdefault("formatter_class", _HelpFormatter)
         super().__init__(*arguments, **keywords)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
@@ -38,7 +56,9 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        choice = _CHOICE.search(message)
+        import re
+
+        choice = re.search(_CHOICE, message)
         if choice:
             message = _unknown_choice(choice[1], [known.strip(" '") for known in choice[2].split(",")])
         print(f"ottla: {message}\n       `{self.prog} --help` explains what is possible", file=sys.stderr)

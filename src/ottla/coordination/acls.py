@@ -6,13 +6,15 @@ an identity that no list can stop. How an identity was proven is not known here.
 
 from __future__ import annotations
 
-import ipaddress
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.model.limits import ZNODE_ACL_BYTES_MAX
+
+if TYPE_CHECKING:
+    import ipaddress  # at run time when the first list by address is met
 
 
 class Perms:
@@ -81,6 +83,8 @@ def _matches(scheme: str, found: str, wanted: str) -> bool:
 
 @lru_cache(_KNOWN_MAX)
 def _address_matches(address: str, expression: str) -> bool:
+    import ipaddress
+
     network = _network(expression)
     try:
         return network is not None and ipaddress.ip_address(address) in network
@@ -93,6 +97,8 @@ def _network(expression: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network |
     _, slash, bits = expression.partition("/")
     if slash and not (bits.isascii() and bits.isdigit()):
         return None  # a netmask in dots, which ZooKeeper does not know
+    import ipaddress
+
     try:
         return ipaddress.ip_network(expression, strict=False)
     except ValueError:

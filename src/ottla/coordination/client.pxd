@@ -1,10 +1,13 @@
 cimport cython
 
 from ottla.coordination.operations cimport Result
+from ottla.coordination.txn_log cimport TxnLog
 from ottla.coordination.txns cimport Created, DataSet, Txn
 from ottla.coordination.znodes cimport Tree
+from ottla.model.clock cimport wall_ms_of
 
 
+@cython.freelist(64)
 cdef class Answer:
     cdef readonly object code
     cdef readonly long long zxid
@@ -16,6 +19,7 @@ cdef class Requester:
     cdef public bint is_gone
 
 
+@cython.freelist(64)
 cdef class _Waiting:
     cdef readonly long long zxid
     cdef readonly object done
@@ -25,10 +29,19 @@ cdef class _Waiting:
     cdef readonly object changed
 
 
+@cython.locals(waiting=_Waiting)
+cdef _Waiting _waiting(long long zxid, object done, object result, object fired, Requester requester, object changed)
+
+@cython.locals(answer=Answer)
+cdef Answer _answer_of(object code, long long zxid, object value)
+
+
 cdef class LocalCoordination:
-    cdef object _log
+    cdef TxnLog _log
     cdef readonly Tree tree
     cdef readonly object watches
+    cdef dict _data_watches
+    cdef dict _child_watches
     cdef public long long answered_zxid
     cdef public bint is_blocked
     cdef object _clock

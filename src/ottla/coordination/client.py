@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ottla.coordination.acls import Identity
 from ottla.coordination.operations import CloseSession, Code, Operation, Result
@@ -20,7 +19,7 @@ from ottla.coordination.txn_log import SNAPSHOT_LOG_BYTES, SyncTicket, TxnLog
 from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, Txn
 from ottla.coordination.watches import Fired, Watches, WatchEvent
 from ottla.log.files import Files
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, wall_ms_of
 
 LOCAL_SESSION = 1
 """The session of the process that embeds the tree; it ends with the process, unlike those of clients."""
@@ -96,8 +95,7 @@ class Requester:
         self.is_gone = False  # nobody listens any more
 
 
-@dataclass(slots=True, frozen=True)
-class _Local:
+class _Local(NamedTuple):
     """A watcher in this process, which may read everything."""
 
     notify: Callback
@@ -127,6 +125,35 @@ class _Waiting:
         self.changed = changed  # nodes that the transaction of that zxid changes; empty: it makes none
 
 
+# Field by field, as what every request makes: compiled, a call would make objects of its arguments.
+
+
+def _waiting(
+    zxid: int,
+    done: Callable[[Any], None],
+    result: Result | Answer,
+    fired: Sequence[Fired],
+    requester: Requester | None,
+    changed: Sequence[str],
+) -> _Waiting:
+    waiting = _Waiting.__new__(_Waiting)
+    waiting.zxid = zxid
+    waiting.done = done
+    waiting.result = result
+    waiting.fired = fired
+    waiting.requester = requester
+    waiting.changed = changed
+    return waiting
+
+
+def _answer_of(code: Code, zxid: int, value: Any) -> Answer:
+    answer = Answer.__new__(Answer)
+    answer.code = code
+    answer.zxid = zxid
+    answer.value = value
+    return answer
+
+
 class LocalCoordination:
     """The tree in this process. Opening it recovers the state and ends the session of the process before."""
 
@@ -143,6 +170,8 @@ class LocalCoordination:
         self._log = TxnLog(files, directory, snapshot_log_bytes)
         self.tree = self._log.tree
         self.watches = Watches()
+        self._data_watches = self.watches.data.by_path  # mostly empty: then nobody has to be asked
+        self._child_watches = self.watches.children.by_path
         # The newest transaction that is durable and whose events have left: what a client may know of.
         self.answered_zxid = self.tree.last_zxid
         self.is_blocked = False  # the disk is full: the round under way waits for room, changes are refused
@@ -166,11 +195,12 @@ class LocalCoordination:
         if self.is_blocked and not isinstance(operation, CloseSession):
             self._refuse(done, requester)
             return
-        txn, result = tree.decide(operation, session_id, self._clock.wall_ms(), identities)
+        txn, result = tree.decide(operation, session_id, wall_ms_of(self._clock), identities)
         fired: Sequence[Fired] = ()
         changed: Sequence[str] = ()
         if txn is not None:
-            fired = self.watches.fire(txn, tree.nodes)
+            if self._data_watches or self._child_watches:
+                fired = self.watches.fire(txn, tree.nodes)
             tree.apply(txn)
             self._log.append(txn)
             changed = _changed_nodes(txn)
@@ -179,7 +209,7 @@ class LocalCoordination:
         if requester is not None:
             requester.waiting += 1
         # An answer that changes nothing still tells of the changes before it, so it waits for them.
-        self._waiting.append(_Waiting(tree.last_zxid, done, result, fired, requester, changed))
+        self._waiting.append(_waiting(tree.last_zxid, done, result, fired, requester, changed))
 
     def read(self, path: str) -> tuple[bytes | None, Stat] | None:
         return self.tree.get(path)
@@ -225,7 +255,7 @@ class LocalCoordination:
         ):
             for watcher, event in missed:
                 watcher.notify(event)
-            done(Answer(code, self.answered_zxid, value))
+            done(_answer_of(code, self.answered_zxid, value))
             return
         zxid = self.tree.last_zxid
         requester.waiting += 1

@@ -1,8 +1,8 @@
 cimport cython
 
 from ottla.coordination.nodes cimport Node, NodeNumbers
-from ottla.coordination.operations cimport Create, Result, SetData, StepResult
-from ottla.coordination.txns cimport Created, DataSet, Txn
+from ottla.coordination.operations cimport Create, Result, SetData, StepResult, result_of, step_result
+from ottla.coordination.txns cimport Created, DataSet, Txn, data_set_of, txn_of
 
 
 @cython.locals(decision=_Decision, answer=StepResult)

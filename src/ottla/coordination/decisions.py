@@ -29,6 +29,8 @@ from ottla.coordination.operations import (
     SetData,
     Step,
     StepResult,
+    result_of,
+    step_result,
 )
 from ottla.coordination.owners import CONTAINER, NO_SESSION, is_session, ttl_owner
 from ottla.coordination.quotas import Quotas, Usage
@@ -36,11 +38,12 @@ from ottla.coordination.txns import (
     AclSet,
     Change,
     Created,
-    DataSet,
     Deleted,
     SessionClosed,
     SessionOpened,
     Txn,
+    data_set_of,
+    txn_of,
 )
 
 _DONE: Final = StepResult(OK)
@@ -133,8 +136,8 @@ class _Decision:
     def finish(self, answers: list[StepResult]) -> tuple[Txn | None, Result]:
         if not self._changes:
             return None, Result(OK, self._zxid - 1, answers)
-        txn = Txn(self._zxid, self._now_ms, tuple(self._changes))
-        return txn, Result(OK, self._zxid, answers)
+        txn = txn_of(self._zxid, self._now_ms, tuple(self._changes))
+        return txn, result_of(OK, self._zxid, answers)
 
     def _failed(self, operation: Multi, index: int, answer: StepResult) -> Result:
         """As ZooKeeper answers: OK before the step that failed, inconsistency behind it."""
@@ -233,8 +236,8 @@ class _Decision:
             return StepResult(Code.BAD_VERSION)
         edited = self._edit(step.path, node)
         edited.data_set(size, self._zxid, self._now_ms)
-        self._changes.append(DataSet(step.path, data))
-        return StepResult(OK, None, edited.stat())
+        self._changes.append(data_set_of(step.path, data))
+        return step_result(OK, None, edited.stat())
 
     def _set_acl(self, step: SetAcl) -> StepResult:
         acl = resolve(step.acl, self._identities)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ottla.model.crc import crc32c
-from ottla.model.errors import CorruptData
+from ottla.model.problems import CorruptData
 
 FORMAT_VERSION = 2
 """Raised when the bytes change their meaning. Another version than this is refused, never guessed at."""
@@ -26,6 +27,8 @@ HEADER_BYTES = _HEADER.size
 _MARKER = b"\xf7\x1eZn"
 _FRAME = struct.Struct(">4sIII")  # marker, tag, bytes of payload, CRC32C of that length and the payload
 FRAME_BYTES = _FRAME.size
+_pack_frame = _FRAME.pack
+_LENGTHS_KEPT = 64  # of payloads, with the checksum that begins with them
 
 
 class Header(NamedTuple):
@@ -53,10 +56,14 @@ def decode_header(magic: bytes, data: bytes, name: str) -> Header | None:
     return Header(zxid, tag)
 
 
+@lru_cache(_LENGTHS_KEPT)
+def _crc_of_length(size: int) -> int:
+    return crc32c(struct.pack(">I", size))
+
+
 def encode_frame(payload: bytes, tag: int) -> bytes:
-    size = struct.pack(">I", len(payload))
-    crc = crc32c(payload, crc32c(size))
-    return _FRAME.pack(_MARKER, tag, len(payload), crc) + payload
+    size = len(payload)
+    return _pack_frame(_MARKER, tag, size, crc32c(payload, _crc_of_length(size))) + payload
 
 
 class Frame(NamedTuple):

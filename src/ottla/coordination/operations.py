@@ -200,3 +200,30 @@ class Result:
             if step.code is not Code.OK:
                 return index
         return -1
+
+
+# What every request makes is made field by field: compiled, a call would make objects of its arguments.
+
+
+def set_data_of(path: str, data: bytes | None, version: int) -> SetData:
+    operation = SetData.__new__(SetData)
+    operation.path = path
+    operation.data = data
+    operation.version = version
+    return operation
+
+
+def step_result(code: Code, path: str | None, stat: Stat | None) -> StepResult:
+    result = StepResult.__new__(StepResult)
+    result.code = code
+    result.path = path
+    result.stat = stat
+    return result
+
+
+def result_of(code: Code, zxid: int, steps: Sequence[StepResult]) -> Result:
+    result = Result.__new__(Result)
+    result.code = code
+    result.zxid = zxid
+    result.steps = steps
+    return result

@@ -10,6 +10,7 @@ cdef class Exists:
     cdef readonly bint watch
 
 
+@cython.freelist(64)
 cdef class GetData:
     cdef readonly object path
     cdef readonly bint watch
@@ -20,11 +21,19 @@ cdef class GetChildren:
     cdef readonly bint watch
 
 
+@cython.freelist(64)
 cdef class Found:
     cdef readonly object code
     cdef readonly object value
     cdef readonly object shown
     cdef readonly object missed
+
+
+@cython.locals(read=GetData)
+cpdef GetData get_data_of(object path, bint watch)
+
+@cython.locals(found=Found)
+cdef Found found_of(object code, object value, object shown)
 
 
 cdef class Reader:

@@ -162,6 +162,25 @@ class Found:
         self.missed = missed  # events that belong in front of it
 
 
+# Field by field, as what every request makes: compiled, a call would make objects of its arguments.
+
+
+def get_data_of(path: str, watch: bool) -> GetData:
+    read = GetData.__new__(GetData)
+    read.path = path
+    read.watch = watch
+    return read
+
+
+def found_of(code: Code, value: Any, shown: str | None) -> Found:
+    found = Found.__new__(Found)
+    found.code = code
+    found.value = value
+    found.shown = shown
+    found.missed = ()
+    return found
+
+
 class Reader:
     def __init__(self, tree: Tree, watches: Watches) -> None:
         self._tree = tree
@@ -211,7 +230,7 @@ class Reader:
             return Found(refused, None, path)
         if read.watch:
             self._watches.data.add(path, client)
-        return Found(OK, (node.data, node.stat()), _shown(path))
+        return found_of(OK, (node.data, node.stat()), _shown(path))
 
     def _get_children(self, client: Client, read: GetChildren) -> Found:
         path = read.path

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
-import re
-import struct
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.coordination.frames import (
     HEADER_BYTES,
@@ -21,21 +19,16 @@ from ottla.coordination.frames import (
     frames_behind,
 )
 from ottla.coordination.snapshots import load_snapshot
-from ottla.coordination.txns import Txn, decode_txn
+from ottla.coordination.txns import DURABLE_ZXID, Txn, decode_txn
 from ottla.coordination.znodes import Tree
 from ottla.log.files import Files
-from ottla.model.errors import CorruptData
+from ottla.model.problems import CorruptData
 
 logger = logging.getLogger(__name__)
 
 TEMPORARY_SUFFIX = ".tmp"
 _LOG, _SNAPSHOT = "log", "snapshot"
-_NAME = re.compile(
-    rf"(?P<kind>{_LOG}|{_SNAPSHOT})\.(?P<zxid>[0-9a-f]{{16}})(?P<temporary>\{TEMPORARY_SUFFIX})?"
-)
-
-DURABLE_ZXID = struct.Struct(">Q")
-"""In front of a transaction's bytes in the log: the newest zxid known to be durable when it was written."""
+_ZXID_DIGITS = 16
 
 
 def log_name(first_zxid: int) -> str:
@@ -46,19 +39,18 @@ def snapshot_name(zxid: int) -> str:
     return f"{_SNAPSHOT}.{zxid:016x}"
 
 
-@dataclass(slots=True)
 class Recovered:
-    tree: Tree
-    logs: list[int] = field(default_factory=list)  # first zxid of every log file that is there, in order
-    snapshots: list[int] = field(default_factory=list)  # zxid of every snapshot that is there, in order
-    last_log_tag: int | None = None  # the last log ends with the newest transaction, so it can go on
-    last_log_end: int = 0  # where its last transaction ends; zeros may follow
-    log_bytes: int = 0  # read behind the snapshot
-    snapshot_bytes: int = 0
+    def __init__(self, tree: Tree, logs: list[int], snapshots: list[int]) -> None:
+        self.tree = tree
+        self.logs = logs  # first zxid of every log file that is there, in order
+        self.snapshots = snapshots  # zxid of every snapshot that is there, in order
+        self.last_log_tag: int | None = None  # the last log ends with the newest transaction, so it can go on
+        self.last_log_end = 0  # where its last transaction ends; zeros may follow
+        self.log_bytes = 0  # read behind the snapshot
+        self.snapshot_bytes = 0
 
 
-@dataclass(slots=True, frozen=True)
-class _Damage:
+class _Damage(NamedTuple):
     path: str
     position: int
     data: bytes  # of the whole file
@@ -78,14 +70,23 @@ def _list(files: Files, directory: str) -> tuple[list[int], list[int]]:
     logs: list[int] = []
     snapshots: list[int] = []
     for name, is_directory in files.list_directory(directory):
-        match = None if is_directory else _NAME.fullmatch(name)
-        if match is None:
+        whole_name = name.removesuffix(TEMPORARY_SUFFIX)
+        kind, _, digits = whole_name.partition(".")
+        zxid = None if is_directory or kind not in (_LOG, _SNAPSHOT) else _zxid(digits)
+        if zxid is None:
             continue  # not ours: a copy that somebody made, say
-        if match["temporary"]:
+        if whole_name != name:
             files.remove(os.path.join(directory, name))
         else:
-            (logs if match["kind"] == _LOG else snapshots).append(int(match["zxid"], 16))
+            (logs if kind == _LOG else snapshots).append(zxid)
     return sorted(logs), sorted(snapshots)
+
+
+def _zxid(digits: str) -> int | None:
+    """As names of files have it; None: it is none."""
+    if len(digits) != _ZXID_DIGITS or not set(digits) <= set("0123456789abcdef"):
+        return None
+    return int(digits, 16)
 
 
 def _load_newest_snapshot(files: Files, directory: str, found: Recovered) -> None:

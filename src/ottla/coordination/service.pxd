@@ -4,6 +4,7 @@ from ottla.coordination.client cimport LocalCoordination
 from ottla.coordination.reads cimport Found, Reader
 from ottla.coordination.sessions cimport Client, ExpiryQueue, Session
 from ottla.coordination.znodes cimport Tree
+from ottla.model.clock cimport monotonic_ms_of
 
 
 cdef class CoordinationService:

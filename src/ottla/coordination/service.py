@@ -18,7 +18,7 @@ from ottla.coordination.reads import Read, Reader
 from ottla.coordination.sessions import PASSWORD_BYTES, Client, ExpiryQueue, Session, first_session_id
 from ottla.coordination.upkeep import Upkeep
 from ottla.coordination.watches import WatchEvent
-from ottla.model.clock import Clock
+from ottla.model.clock import Clock, monotonic_ms_of
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class CoordinationService:
         for session_id, terms in self._tree.sessions.items():
             session = Session(session_id, terms.password, terms.timeout_ms)
             self._sessions[session_id] = session
-            self._expiry.touch(session, self._clock.monotonic_ms())
+            self._expiry.touch(session, monotonic_ms_of(self._clock))
             self._next_session_id = max(self._next_session_id, session_id + 1)
 
     @property
@@ -141,7 +141,7 @@ class CoordinationService:
     def _attach(self, client: Client, session: Session) -> None:
         client.session = session
         session.client = client
-        self._expiry.touch(session, self._clock.monotonic_ms())
+        self._expiry.touch(session, monotonic_ms_of(self._clock))
 
     def _end(self, session: Session, done: Done, client: Client | None = None) -> None:
         session.is_closing = True
@@ -158,7 +158,7 @@ class CoordinationService:
             operation, session_id = Refusal(Code.SESSION_EXPIRED), 0
         else:
             session_id = session.id
-            self._expiry.touch(session, self._clock.monotonic_ms())
+            self._expiry.touch(session, monotonic_ms_of(self._clock))
         self._coordination.submit(operation, done, session_id, client.identities, client)
 
     def read(self, client: Client, read: Read, done: Callable[[Answer], None]) -> None:
@@ -167,7 +167,7 @@ class CoordinationService:
         if session is None or session.is_closing:
             self._coordination.answer(client, None, done, Code.SESSION_EXPIRED, None)
             return
-        self._expiry.touch(session, self._clock.monotonic_ms())
+        self._expiry.touch(session, monotonic_ms_of(self._clock))
         found = self._reader.read(client, read)
         self._coordination.answer(client, found.shown, done, found.code, found.value, found.missed)
 
@@ -175,7 +175,7 @@ class CoordinationService:
         """The client was heard of (a ping); requests count by themselves."""
         session = client.session
         if session is not None and not session.is_closing:
-            self._expiry.touch(session, self._clock.monotonic_ms())
+            self._expiry.touch(session, monotonic_ms_of(self._clock))
 
     # Time
 

@@ -10,23 +10,21 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ottla.coordination.frames import LOG_MAGIC, Header, encode_frame, encode_header
 from ottla.coordination.recovery import (
-    DURABLE_ZXID,
     TEMPORARY_SUFFIX,
     log_name,
     recover,
     snapshot_name,
 )
 from ottla.coordination.snapshots import SnapshotWriter
-from ottla.coordination.txns import Txn, encode_txn
+from ottla.coordination.txns import Txn, encode_record
 from ottla.coordination.znodes import Tree
 from ottla.log.ballast import Ballast
 from ottla.log.disk_errors import is_full_disk
-from ottla.log.files import FileHandle, Files
+from ottla.log.files import BLOCK_BYTES, DirectAppend, FileHandle, Files
 from ottla.model.limits import KIB, MIB
 
 SNAPSHOT_LOG_BYTES = 4 * MIB
@@ -55,14 +53,21 @@ class NoRoom(OSError):
     """
 
 
-@dataclass(slots=True, eq=False)
 class SyncTicket:
     """One round: everything appended before it is durable when `run` returns. An OSError other than NoRoom
     stops the broker.
     """
 
-    zxid: int  # newest transaction of the round
-    steps: list[Callable[[], None]]  # that are still to be done
+    __slots__ = ("direct", "steps", "zxid")
+
+    def __init__(
+        self, zxid: int, steps: list[Callable[[], None]], direct: DirectAppend | None = None
+    ) -> None:
+        self.zxid = zxid  # newest transaction of the round
+        self.steps = steps  # that are still to be done
+        # All there is to do, ready to be written; who has done it clears `steps`. If it was refused, `run`
+        # takes another way.
+        self.direct = direct
 
     def run(self) -> None:
         while self.steps:
@@ -90,7 +95,9 @@ class TxnLog:
             self._handle = files.open(self._path(log_name(self._logs[-1])))
             self._handle.truncate(recovered.last_log_end)
             self._tag = recovered.last_log_tag
-        self._filled_end = 0  # of the log being written: zeros were written up to here
+        self._filled_end = 0  # of the log being written: up to here nobody tries to fill it any more
+        self._zeros_end = 0  # and up to here that went well
+        self._direct: DirectAppend | None = None  # for what fits into these zeros
         self._snapshot: SnapshotWriter | None = None
         self._snapshot_handle: FileHandle | None = None
         self._under_way: SyncTicket | None = None
@@ -98,7 +105,7 @@ class TxnLog:
 
     def append(self, txn: Txn) -> None:
         """Take a transaction that was just applied to the tree; the next round makes it durable."""
-        frame = encode_frame(DURABLE_ZXID.pack(self.durable_zxid) + encode_txn(txn), self._tag)
+        frame = encode_frame(encode_record(txn, self.durable_zxid), self._tag)
         self._frames.append(frame)
         self._log_bytes += len(frame)
 
@@ -107,8 +114,11 @@ class TxnLog:
         if self._under_way is not None:
             return None
         steps: list[Callable[[], None]] = []
+        is_direct = False
         if self._frames:
-            steps.append(self._log_step())
+            step = self._direct_step()
+            is_direct = step is not None
+            steps.append(step or self._log_step())
         if self._snapshot is None and self._log_bytes > max(self._snapshot_log_bytes, self._snapshot_bytes):
             # Everything up to here goes into this round's log file; the next round begins a new one.
             self._snapshot = SnapshotWriter(self.tree, self._tag)
@@ -117,7 +127,8 @@ class TxnLog:
             steps.append(self._snapshot_step(self._snapshot))
         if not steps:
             return None
-        self._under_way = SyncTicket(self.tree.last_zxid, steps)
+        direct = self._direct if is_direct and len(steps) == 1 else None
+        self._under_way = SyncTicket(self.tree.last_zxid, steps, direct)
         return self._under_way
 
     def finish_sync(self, ticket: SyncTicket) -> None:
@@ -138,15 +149,33 @@ class TxnLog:
         if self._frames:
             self._log_step()()
             self.durable_zxid = self.tree.last_zxid
-        for handle in (self._handle, self._snapshot_handle):
+        for handle in (self._direct, self._handle, self._snapshot_handle):
             if handle is not None:
                 handle.close()
-        self._handle = self._snapshot_handle = None
+        self._direct = self._handle = self._snapshot_handle = None
+
+    def _is_log_finished(self) -> bool:
+        """A snapshot began since the last round: its transactions end the file, new ones begin another."""
+        return self._handle is not None and self._logs[-1] <= self._last_snapshot_zxid()
+
+    def _direct_step(self) -> Callable[[], None] | None:
+        """For nearly all rounds: the frames fit into the zeros that were written ahead of them."""
+        handle, direct, frames = self._handle, self._direct, self._frames
+        if handle is None or direct is None or self._is_log_finished():
+            return None
+        if not direct.prepare(frames, self._zeros_end):
+            return None
+        self._frames = []
+
+        def write() -> None:
+            if not direct.run():
+                self._append_to_log(handle, frames)
+
+        return write
 
     def _log_step(self) -> Callable[[], None]:
         frames, self._frames = self._frames, []
-        if self._handle is not None and self._logs[-1] <= self._last_snapshot_zxid():
-            # A snapshot began since the last round: its transactions end the old file, these begin a new one.
+        if self._handle is not None and self._is_log_finished():
             self._handle.close()
             self._handle = None
         if self._handle is not None:
@@ -158,7 +187,8 @@ class TxnLog:
         def begin_log() -> None:
             header = encode_header(LOG_MAGIC, Header(first_zxid, self._tag))
             self._handle = self._make_fit(lambda: self._files.create_anew(self._path(log_name(first_zxid))))
-            self._filled_end = 0
+            self._close_direct()
+            self._filled_end = self._zeros_end = 0
             self._append_to_log(self._handle, [header, *frames])
             self._files.sync_directory(self._directory)
 
@@ -211,13 +241,24 @@ class TxnLog:
 
     def _append_to_log(self, handle: FileHandle, chunks: list[bytes]) -> None:
         end = handle.size + sum(map(len, chunks))
-        if end > self._filled_end:
-            self._filled_end = end + min(max(end, FILL_BYTES_MIN), FILL_BYTES_MAX)
+        # Blocks are written as a whole, so the last one that is touched has to be filled, too.
+        if end + BLOCK_BYTES > self._filled_end:
+            ahead = min(max(end, FILL_BYTES_MIN), FILL_BYTES_MAX)
+            self._filled_end = -(-(end + ahead) // BLOCK_BYTES) * BLOCK_BYTES
             try:
                 handle.fill(self._filled_end)
+                self._zeros_end = self._filled_end
             except OSError:  # no room for zeros: the append goes without, or says what is wrong
                 handle.truncate(handle.size)
+                self._zeros_end = 0
         self._append_durably(handle, chunks)
+        if self._direct is None and self._zeros_end:
+            self._direct = handle.direct()
+
+    def _close_direct(self) -> None:
+        if self._direct is not None:
+            self._direct.close()
+            self._direct = None
 
     def _append_durably(self, handle: FileHandle, chunks: list[bytes]) -> None:
         self._make_fit(lambda: handle.append(chunks))

@@ -82,14 +82,44 @@ class Txn:
         )
 
 
+def data_set_of(path: str, data: bytes | None) -> DataSet:
+    # Field by field, as what every request makes: compiled, a call would make objects of its arguments.
+    change = DataSet.__new__(DataSet)
+    change.path = path
+    change.data = data
+    return change
+
+
+def txn_of(zxid: int, time_ms: int, changes: tuple[Change, ...]) -> Txn:
+    txn = Txn.__new__(Txn)
+    txn.zxid = zxid
+    txn.time_ms = time_ms
+    txn.changes = changes
+    return txn
+
+
 _CREATED, _DELETED, _DATA_SET, _ACL_SET, _SESSION_OPENED, _SESSION_CLOSED = range(1, 7)
 _NO_DATA = 0xFFFF_FFFF
+
+DURABLE_ZXID = struct.Struct(">Q")
+"""In front of a transaction's bytes in the log: the newest zxid known to be durable when it was written."""
 
 _HEAD = struct.Struct(">QqI")  # zxid, time, number of changes
 _CHANGE = struct.Struct(
     ">BIIqI"
 )  # kind, bytes of path, bytes of data, owner or session, bytes of access list
 _TIMEOUT = struct.Struct(">I")
+
+
+_DATA_SET_HEAD = struct.Struct(">QQqIBIIqI")  # the three above in one, for one change
+_pack_data_set_head = _DATA_SET_HEAD.pack
+
+
+def encode_record(txn: Txn, durable_zxid: int) -> bytes:
+    """As it stands in the log."""
+    if len(txn.changes) == 1 and isinstance(txn.changes[0], DataSet):  # nearly always
+        return _encode_data_set(txn, txn.changes[0], durable_zxid)
+    return DURABLE_ZXID.pack(durable_zxid) + encode_txn(txn)
 
 
 def encode_txn(txn: Txn) -> bytes:
@@ -110,6 +140,13 @@ def encode_txn(txn: Txn) -> bytes:
         else:
             parts += _parts(_SESSION_CLOSED, "", None, change.session_id)
     return b"".join(parts)
+
+
+def _encode_data_set(txn: Txn, change: DataSet, durable_zxid: int) -> bytes:
+    path, data = change.path.encode(), change.data
+    size = _NO_DATA if data is None else len(data)
+    head = _pack_data_set_head(durable_zxid, txn.zxid, txn.time_ms, 1, _DATA_SET, len(path), size, 0, 0)
+    return b"".join((head, path, data or b""))
 
 
 def _parts(

@@ -23,10 +23,39 @@ from ottla.log.filesystem_sync import FilesystemSync
 
 Buffer = bytes | bytearray | memoryview
 TEMPORARY_SUFFIX = ".tmp"
+BLOCK_BYTES = 4096
+"""What a `DirectAppend` writes as one: what the disks we know do, or a multiple of that."""
 
 
 class DirectoryLocked(OSError):
     """Another process (a broker of ours, or Apache Kafka) uses the directory."""
+
+
+class DirectAppend(Protocol):
+    """Appends over zeros that `fill` has written and `sync` has made durable; each is durable at once.
+
+    `prepare` and `settle` are the owner's; between them the write may run in another thread.
+    """
+
+    def prepare(self, chunks: Sequence[Buffer], filled_end: int) -> bool:
+        """Make the append of `chunks` ready; False: it is none for this way (too large, or not filled)."""
+        ...
+
+    def run(self) -> bool:
+        """Write what is ready. False: the file system refuses such writes, so `append` and `sync`. An OSError
+        is final, as `sync`'s is.
+        """
+        ...
+
+    def write(self) -> int:
+        """The same without anything of Python's: 0, or the number of the error, for `settle`."""
+        ...
+
+    def settle(self, error: int) -> bool:
+        """What `run` gives or raises, once `write` has given `error`."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class FileHandle(Protocol):
@@ -67,6 +96,10 @@ class FileHandle(Protocol):
 
     def sync(self) -> None:
         """Return when every byte appended or cut before is durable. Raises for good once it has failed."""
+        ...
+
+    def direct(self) -> DirectAppend | None:
+        """A way to append without the page cache, to be closed before the file; None where there is none."""
         ...
 
     def fileno(self) -> int: ...

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 
 from ottla.log import file_locks
-from ottla.log.files import Buffer, DirectoryLocked, Files
+from ottla.log.files import Buffer, DirectAppend, DirectoryLocked, Files
 from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
 
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024
@@ -108,6 +108,11 @@ class SystemFile:
         except OSError as error:
             self._sync_error = error
             raise
+
+    def direct(self) -> DirectAppend | None:
+        from ottla.log.direct_append import open_direct  # only the log of znodes has such files
+
+        return open_direct(self)
 
     def fileno(self) -> int:
         return self._fd

@@ -8,4 +8,7 @@ cdef class SystemClock:
     cpdef object monotonic_us(self)
 
 
+cpdef long long wall_ms_of(object clock) except? -1
+cpdef long long monotonic_ms_of(object clock) except? -1
+cpdef long long monotonic_us_of(object clock) except? -1
 cdef long long _now_us(clockid_t clock) noexcept

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from ottla.model.problems import CorruptData as CorruptData
+from ottla.model.problems import Malformed as Malformed
+
 
 class ErrorCode(IntEnum):
     retriable: bool
@@ -166,11 +169,3 @@ class Refused(Exception):
         super().__init__(f"{code.name}: {text or code.text}")
         self.code = code
         self.text = text or code.text
-
-
-class Malformed(ValueError):
-    """The peer's bytes are not what the protocol says; nothing of them was applied."""
-
-
-class CorruptData(Exception):
-    """What lies on our disk fails its own checks. The message names file, position and what to run."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.model.config_types import InvalidSetting
-from ottla.model.network_settings import SECURITY_PROTOCOLS
 
-_LISTENER = re.compile(
+_LISTENER = (
     r"(?P<name>[A-Za-z0-9_-]+)://"
     r"(\[(?P<ipv6>[0-9a-fA-F:.]*(%[0-9A-Za-z._-]+)?)\]|(?P<host>[0-9A-Za-z._-]*)):(?P<port>[0-9]{1,5})\Z"
 )
@@ -19,8 +16,7 @@ _EXAMPLE = "NAME://host:port, as in PLAINTEXT://127.0.0.1:9092"
 EVERY_INTERFACE = ("", "0.0.0.0", "::")  # hosts to bind to, and not to advertise
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     name: str  # in capitals, as Kafka compares it
     host: str  # empty: every interface (bound), or this machine's own name (advertised)
     port: int  # 0: the operating system chooses one
@@ -33,6 +29,8 @@ class Listener:
 
 def parse_protocol_map(text: str, setting: str = "listener.security.protocol.map") -> dict[str, str]:
     """NAME:PROTOCOL,… as a mapping. Raises InvalidSetting."""
+    from ottla.model.network_settings import SECURITY_PROTOCOLS
+
     protocols: dict[str, str] = {}
     for item in _items(text):
         name, separator, protocol = (part.strip().upper() for part in item.partition(":"))
@@ -68,7 +66,9 @@ def _items(text: str) -> list[str]:
 
 
 def _parse_listener(item: str, protocols: Mapping[str, str], setting: str) -> Listener:
-    match = _LISTENER.match(item)
+    import re
+
+    match = re.match(_LISTENER, item)
     if match is None or int(match["port"]) > 65535:
         raise InvalidSetting(f"{setting}: {item!r} is not valid, expected {_EXAMPLE}")
     name = match["name"].upper()
@@ -96,6 +96,8 @@ def _check_ports(listeners: tuple[Listener, ...], text: str, setting: str) -> No
 
 
 def _address_version(host: str) -> int:
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).version
     except ValueError:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from ottla.model.broker_config import BrokerConfig
-from ottla.model.config_types import InvalidSetting
+from ottla.model.config_types import InvalidSetting, TypedValues, parse
 from ottla.model.listeners import Listener
-from ottla.model.zookeeper_settings import NO_PORT, WORDS
+from ottla.model.zookeeper_settings import NO_PORT, WORDS, ZOOKEEPER_SETTINGS
 
 LISTENER_NAME = "ZOOKEEPER"
 _TICKS_MIN, _TICKS_MAX = 2, 20
 
 
-@dataclass(slots=True, frozen=True)
-class ZooKeeperConfig:
+class ZooKeeperConfig(NamedTuple):
     listener: Listener | None  # None: there is no port
     data_dir: str
     tick_ms: int
@@ -25,10 +23,29 @@ class ZooKeeperConfig:
     connections_per_address_max: int  # 0: not limited
     request_bytes_max: int
     words: frozenset[str]  # four-letter words that are answered
-    sasl_passwords: dict[str, str] = field(repr=False)  # by user; empty: SASL is refused
+    sasl_passwords: dict[str, str]  # by user; empty: SASL is refused
+
+    def __repr__(self) -> str:
+        """Without the passwords."""
+        shown = [f"{name}={getattr(self, name)!r}" for name in self._fields if name != "sasl_passwords"]
+        return f"ZooKeeperConfig({', '.join(shown)})"
 
 
-def zookeeper_config(config: BrokerConfig, data_dir: Path) -> ZooKeeperConfig:
+def knows_all(names: Iterable[str]) -> bool:
+    """Whether all of `names` are settings of the port, so that `zookeeper_config_of` can read them."""
+    return {setting.name for setting in ZOOKEEPER_SETTINGS}.issuperset(names)
+
+
+def zookeeper_config_of(texts: Mapping[str, str], data_dir: str) -> ZooKeeperConfig:
+    """From the port's own settings, without loading those of a broker. Raises InvalidSetting."""
+    values = {
+        setting.name: parse(setting, texts[setting.name]) if setting.name in texts else setting.default
+        for setting in ZOOKEEPER_SETTINGS
+    }
+    return zookeeper_config(TypedValues(values), data_dir)
+
+
+def zookeeper_config(config: TypedValues, data_dir: str) -> ZooKeeperConfig:
     """Raises InvalidSetting."""
     tick_ms = config.integer("tickTime")
     shortest_ms = config.integer_or_none("minSessionTimeout") or _TICKS_MIN * tick_ms
@@ -39,7 +56,7 @@ def zookeeper_config(config: BrokerConfig, data_dir: Path) -> ZooKeeperConfig:
         )
     return ZooKeeperConfig(
         listener=_listener(config),
-        data_dir=str(data_dir),
+        data_dir=data_dir,
         tick_ms=tick_ms,
         session_timeout_ms_min=shortest_ms,
         session_timeout_ms_max=longest_ms,
@@ -51,7 +68,7 @@ def zookeeper_config(config: BrokerConfig, data_dir: Path) -> ZooKeeperConfig:
     )
 
 
-def _listener(config: BrokerConfig) -> Listener | None:
+def _listener(config: TypedValues) -> Listener | None:
     port = config.integer("clientPort")
     if port == NO_PORT:
         return None

@@ -80,7 +80,7 @@ class Broker:
         self._socket_options = socket_options(settings)
         self._reactor = Reactor(self.clock, self._socket_options, self.metrics)
         self._ports = Ports(settings, self._reactor, self.metrics)
-        self._threads = Threads(self._reactor.post)
+        self._threads = Threads(self._reactor.post, self._reactor.ring_fd)
         self._reactor.offload = self._threads.reader
         self._parking = Parking(self._reactor.timers)
         self._authorizer = authorizer or AllowAll()
@@ -210,7 +210,11 @@ class Broker:
         if not isinstance(self._coordination, LocalCoordination):
             return None  # an ensemble makes its changes durable by itself
         return CoordinationRounds(
-            self._coordination, self._threads.coordination_syncer, self._reactor, self._fail
+            self._coordination,
+            self._threads.coordination_syncer,
+            self._reactor,
+            self._fail,
+            self._threads.coordination_lane.lane,
         )
 
     def _await(self, operation: ControllerOperation) -> None:

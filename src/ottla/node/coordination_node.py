@@ -14,6 +14,7 @@ from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.model.zookeeper_config import ZooKeeperConfig
 from ottla.node.coordination_rounds import CoordinationRounds
+from ottla.node.lane_thread import LaneThread
 from ottla.node.workers import Workers
 from ottla.node.zookeeper_port import PORT_TAKEN_CURE, ZooKeeperPort
 from ottla.server.accepting import SocketOptions
@@ -40,6 +41,7 @@ class CoordinationNode:
         self._files = files or SystemFiles()
         self._reactor = Reactor(self.clock, SocketOptions(), self.metrics)
         self._syncer = Workers("coordination", 1, self._reactor.post)
+        self._lane = LaneThread("lane", self._reactor.ring_fd)
         self._lock: Lock | None = None
         self._failure: BaseException | None = None
         self._stop_asked = False
@@ -58,7 +60,9 @@ class CoordinationNode:
         self._lock = self._files.lock(os.path.join(directory, LOCK))
         self._coordination = LocalCoordination(self._files, directory, self.clock)
         self._coordination.sync()
-        self._rounds = CoordinationRounds(self._coordination, self._syncer, self._reactor, self._fail)
+        self._rounds = CoordinationRounds(
+            self._coordination, self._syncer, self._reactor, self._fail, self._lane.lane
+        )
         self._reactor.turn_hooks.append(self._rounds.start)
         port = ZooKeeperPort(self.config, self._coordination, self._reactor, self.metrics)
         try:
@@ -85,6 +89,7 @@ class CoordinationNode:
                 self._drain()
             if self._failure is None:
                 self._syncer.stop()
+                self._lane.stop()
                 self._coordination.close()
         except OSError as error:
             self._fail(error)
@@ -116,6 +121,7 @@ class CoordinationNode:
 
     def _abandon(self) -> None:
         self._syncer.abandon()
+        self._lane.abandon()
         self._reactor.close()
         if self._lock is not None:
             self._lock.release()

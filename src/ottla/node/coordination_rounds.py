@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.txn_log import NoRoom, SyncTicket
+from ottla.log.write_lane import WriteLane
 from ottla.node.workers import Workers
 from ottla.server.reactor import Reactor
 
@@ -31,7 +32,11 @@ class CoordinationRounds:
         worker: Workers,
         reactor: Reactor,
         fail: Callable[[BaseException], None],
+        lane: WriteLane | None = None,
     ) -> None:
+        """`lane` for rounds that are one durable append, as nearly all are; without it they are the worker's,
+        too.
+        """
         self.is_busy = False  # a round is under way
         # Those who were answered together ask again together. Where a round takes long, the next one waits
         # for as many as there were before, so that they share it, but only for a part of that time.
@@ -43,11 +48,15 @@ class CoordinationRounds:
         self._worker = worker
         self._reactor = reactor
         self._fail = fail
+        self._lane = lane
+        self._in_lane: SyncTicket | None = None  # the round under way, if the lane has it
         if coordination.is_short_of_room:
             self._later(self._regain_room)
 
     def start(self) -> None:
-        """Begins what is due; called once in every turn."""
+        """Ends what is done and begins what is due; called once in every turn."""
+        if self._in_lane is not None and self._lane is not None and self._lane.is_done:
+            self._written(self._in_lane, self._lane.take())
         waiting = self._coordination.outstanding
         if not self.is_busy and 0 < waiting < self._expected and self._now_us() < self._gather_end_us:
             self._reactor.timers.set(self._reactor.clock.monotonic_ms(), _look_again)
@@ -59,6 +68,28 @@ class CoordinationRounds:
     def _run(self, ticket: SyncTicket) -> None:
         self.is_busy = True
         self._began_us = self._now_us()
+        if ticket.direct is not None and self._lane is not None:
+            self._in_lane = ticket
+            self._lane.give(ticket.direct)
+        else:
+            self._work(ticket)
+
+    def _written(self, ticket: SyncTicket, error_number: int) -> None:
+        """The lane has done its round. What the file system refused to write so, the worker writes."""
+        self._in_lane = None
+        assert ticket.direct is not None
+        try:
+            is_written = ticket.direct.settle(error_number)
+        except OSError as error:
+            self._finished(ticket, self._coordination.is_short_of_room, error)
+            return
+        if is_written:
+            ticket.steps.clear()
+            self._finished(ticket, self._coordination.is_short_of_room, None)
+        else:
+            self._work(ticket)
+
+    def _work(self, ticket: SyncTicket) -> None:
         was_short = self._coordination.is_short_of_room
         self._worker(ticket.run, lambda error: self._finished(ticket, was_short, error))
 
@@ -68,7 +99,7 @@ class CoordinationRounds:
             if not self._coordination.is_blocked:
                 log.error("topics and settings cannot be changed: %s", error)
             self._coordination.is_blocked = True
-            self._later(lambda: self._run(ticket))
+            self._later(lambda: self._work(ticket))
         elif error is not None:
             self._fail(error)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from ottla.model.config_types import INT_MAX
@@ -83,7 +83,7 @@ class BrokerSettings:
             queued_request_bytes_max=config.integer("queued.max.request.bytes"),
             connections_idle_ms_max=config.integer("connections.max.idle.ms"),
             connection_limits=connection_limits(config),
-            zookeeper=zookeeper_config(config, coordination_dir),
+            zookeeper=zookeeper_config(config, str(coordination_dir)),
             ensemble=EnsembleSettings.of(config),
             warnings=(*warnings, *config.warnings),
         )
@@ -94,7 +94,7 @@ class BrokerSettings:
         `host` is this machine's name, for listeners on every interface that nobody gave an address.
         """
         return tuple(
-            replace(listener, host=listener.host or host, port=listener.port or ports[listener.name])
+            listener._replace(host=listener.host or host, port=listener.port or ports[listener.name])
             for listener in self.advertised_listeners
         )
 

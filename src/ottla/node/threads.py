@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.node.lane_thread import LaneThread
 from ottla.node.workers import Workers
 
 _COLD_READERS = 2
 
 
 class Threads:
-    def __init__(self, post: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, post: Callable[[Callable[[], None]], None], bell_fd: int) -> None:
         self.syncer = Workers("sync", 1, post)  # of the logs
         self.coordination_syncer = Workers("coordination", 1, post)  # of the tree of znodes
+        self.coordination_lane = LaneThread("coordination-lane", bell_fd)  # for its usual rounds
         self.reader = Workers("read", _COLD_READERS, post)  # of what is not in the page cache
         self.scrubber = Workers("scrub", 1, post)
         self.file_maker = Workers("files", 1, post)  # of partitions that come and go
-        self._all = (self.syncer, self.coordination_syncer, self.reader, self.scrubber, self.file_maker)
+        self._all = (
+            self.syncer,
+            self.coordination_syncer,
+            self.coordination_lane,
+            self.reader,
+            self.scrubber,
+            self.file_maker,
+        )
 
     def stop(self) -> None:
         """Waits for what is under way."""

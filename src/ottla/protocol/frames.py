@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from sys import maxsize
 
-from ottla.model.errors import Malformed
 from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
+from ottla.model.problems import Malformed
 from ottla.model.spare_rooms import SpareRooms
 
 try:

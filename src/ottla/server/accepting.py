@@ -8,7 +8,6 @@ import logging
 import math
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from ottla.model.clock import Clock
 from ottla.model.limits import (
@@ -32,21 +31,36 @@ _PAUSE_MS = 1_000  # after running out of descriptors
 _CREDIT_MS_MAX = 1_000.0  # a second's worth of connections may come at once, as in Kafka
 
 
-@dataclass(slots=True)
 class SocketOptions:
     """The settings of sockets. The defaults are Kafka's; -1 leaves a buffer to the operating system."""
 
-    send_buffer_bytes: int = 100 * KIB  # autotuning cut loopback fetches to a third of this
-    receive_buffer_bytes: int = 100 * KIB
-    listen_backlog: int = 50
-    request_bytes_max: int = FRAME_BYTES_MAX
-    queued_request_bytes_max: int = FRAMES_BYTES_TOTAL
-    connections_max: int = CONNECTIONS_MAX
-    connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX
-    connections_per_second_max: int | None = None
-    idle_ms_max: int = CONNECTION_IDLE_MS_MAX  # negative: for ever
-    connections_max_setting: str = "max.connections"  # what a person would change, by the protocol's names
-    connections_per_address_max_setting: str = "max.connections.per.ip"
+    def __init__(
+        self,
+        *,
+        send_buffer_bytes: int = 100 * KIB,
+        receive_buffer_bytes: int = 100 * KIB,
+        listen_backlog: int = 50,
+        request_bytes_max: int = FRAME_BYTES_MAX,
+        queued_request_bytes_max: int = FRAMES_BYTES_TOTAL,
+        connections_max: int = CONNECTIONS_MAX,
+        connections_per_address_max: Callable[[str], int] = lambda _: CONNECTIONS_PER_ADDRESS_MAX,
+        connections_per_second_max: int | None = None,
+        idle_ms_max: int = CONNECTION_IDLE_MS_MAX,
+        connections_max_setting: str = "max.connections",
+        connections_per_address_max_setting: str = "max.connections.per.ip",
+    ) -> None:
+        self.send_buffer_bytes = send_buffer_bytes  # autotuning cut loopback fetches to a third of this
+        self.receive_buffer_bytes = receive_buffer_bytes
+        self.listen_backlog = listen_backlog
+        self.request_bytes_max = request_bytes_max
+        self.queued_request_bytes_max = queued_request_bytes_max
+        self.connections_max = connections_max
+        self.connections_per_address_max = connections_per_address_max
+        self.connections_per_second_max = connections_per_second_max
+        self.idle_ms_max = idle_ms_max  # negative: for ever
+        # What a person would change, by the protocol's names.
+        self.connections_max_setting = connections_max_setting
+        self.connections_per_address_max_setting = connections_per_address_max_setting
 
 
 class Admission:
@@ -99,13 +113,22 @@ class Admission:
             del self._open_by_host[host]
 
 
-@dataclass(slots=True, frozen=True, eq=False)
 class Acceptor:
-    socket: socket.socket
-    listener: Listener
-    application: Application
-    control: bool
-    admission: Admission
+    __slots__ = ("admission", "application", "control", "listener", "socket")
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        listener: Listener,
+        application: Application,
+        control: bool,
+        admission: Admission,
+    ) -> None:
+        self.socket = sock
+        self.listener = listener
+        self.application = application
+        self.control = control
+        self.admission = admission
 
 
 Peer = tuple[str, int]
@@ -162,7 +185,7 @@ class Accepting:
         admission = self._admission_by(options or self._options)
         sock.listen(admission.options.listen_backlog)
         sock.setblocking(False)
-        bound = replace(listener, port=sock.getsockname()[1])
+        bound = listener._replace(port=sock.getsockname()[1])
         self.has_control |= control
         self.acceptors[sock.fileno()] = Acceptor(sock, bound, application, control, admission)
         self._poller.register(sock.fileno(), READABLE)

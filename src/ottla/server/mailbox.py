@@ -25,6 +25,10 @@ class Mailbox:
         """Readable when there is something new."""
         return self._bell.fileno()
 
+    def ring_fileno(self) -> int:
+        """A byte written there ends the owner's wait, for who has nothing to be run: the owner looks."""
+        return self._ringer.fileno()
+
     def post(self, action: Callable[[], None]) -> None:
         """Runs `action` on the owner's thread in its next turn. Any thread may call it."""
         self.actions.append(action)

@@ -10,6 +10,7 @@ cdef class Reactor:
     cdef public object file_failed
     cdef public list turn_hooks
     cdef readonly object post
+    cdef readonly int ring_fd
     cdef object _options
     cdef object _poller
     cdef readonly dict _connections

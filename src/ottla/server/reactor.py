@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from ottla.log.files import FileRange
 from ottla.model.clock import Clock
-from ottla.model.errors import Malformed
 from ottla.model.limits import (
     FRAME_ARRIVAL_MS_MAX,
     REQUESTS_PER_TURN_MAX,
@@ -22,6 +21,7 @@ from ottla.model.limits import (
 )
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
+from ottla.model.problems import Malformed
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
@@ -54,6 +54,7 @@ class Reactor:
         self._postponed: list[int] = []  # readable descriptors that the last turn's budget did not reach
         self._mailbox = Mailbox()
         self.post = self._mailbox.post  # the only thing of the reactor that other threads may call
+        self.ring_fd = self._mailbox.ring_fileno()  # or they write a byte there, and a hook looks why
         self._held_bytes = 0  # memory that peers make us hold, over all connections
         self._now_ms = clock.monotonic_ms()  # when this turn began
         self._running = False

@@ -2,8 +2,10 @@ cimport cython
 
 from ottla.coordination.service cimport CoordinationService
 from ottla.coordination.sessions cimport Client
+from ottla.model.clock cimport monotonic_us_of
 from ottla.server.connection cimport Connection
-from ottla.server.zookeeper.peer cimport Exchange, Peer
+from ottla.server.zookeeper.frequent_requests cimport operation_of, xid_of
+from ottla.server.zookeeper.peer cimport Exchange, Peer, begin_exchange
 from ottla.server.zookeeper.route cimport Route
 from ottla.server.zookeeper.traffic cimport Traffic
 
@@ -14,7 +16,7 @@ cdef class ZooKeeperApplication:
     cdef CoordinationService _service
     cdef object _reactor
     cdef object _sasl_passwords
-    cdef object _now_us
+    cdef object _clock
     cdef long long _arrived_us
     cdef object _words
     cdef object _protocol_errors
@@ -25,7 +27,7 @@ cdef class ZooKeeperApplication:
     @cython.locals(peer=Peer, number=Py_ssize_t)
     cdef bint _handle_all(self, Connection connection, list frames, long long late_us) except -1
 
-    @cython.locals(client=Client, route=Route, xid=cython.int, operation=cython.int)
+    @cython.locals(client=Client, route=Route, xid=cython.int, operation=cython.int, exchange=Exchange)
     cdef void _handle(self, Peer peer, object frame) except *
 
 

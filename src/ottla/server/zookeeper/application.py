@@ -13,13 +13,14 @@ from typing import Any
 from ottla.coordination.operations import Code, Result
 from ottla.coordination.service import CoordinationService
 from ottla.coordination.sessions import Client
-from ottla.model.errors import Malformed
+from ottla.model.clock import monotonic_us_of
 from ottla.model.limits import ANSWER_BYTES_AHEAD, ZNODE_TURN_HANDLING_US_MAX
 from ottla.model.metrics import Registry
+from ottla.model.problems import Malformed
 from ottla.model.zookeeper_config import ZooKeeperConfig
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.zookeeper.frames import WORD_BYTES, OpeningCutter
-from ottla.protocol.zookeeper.headers import REQUEST_HEADER_BYTES, decode_request_header
+from ottla.protocol.zookeeper.headers import REQUEST_HEADER_BYTES
 from ottla.protocol.zookeeper.jute import decode, encode
 from ottla.protocol.zookeeper.operations import OpCode
 from ottla.protocol.zookeeper.records import AuthRequest, SaslToken
@@ -30,8 +31,9 @@ from ottla.server.zookeeper.authentication import SaslExchange, add_identity, id
 from ottla.server.zookeeper.changes import ROUTES as CHANGES
 from ottla.server.zookeeper.changes import decode_multi, encode_multi
 from ottla.server.zookeeper.four_letter_words import Words
+from ottla.server.zookeeper.frequent_requests import operation_of, xid_of
 from ottla.server.zookeeper.handshake import shake_hands
-from ottla.server.zookeeper.peer import Exchange, Peer
+from ottla.server.zookeeper.peer import Exchange, Peer, begin_exchange
 from ottla.server.zookeeper.reads import READS
 from ottla.server.zookeeper.route import Route
 from ottla.server.zookeeper.traffic import Traffic
@@ -50,11 +52,11 @@ class ZooKeeperApplication:
         metrics: Registry,
     ) -> None:
         self.peers: dict[Connection, Peer] = {}
-        self.traffic = Traffic(reactor.clock.monotonic_us)
+        self.traffic = Traffic(reactor.clock)
         self._service = service
         self._reactor = reactor
         self._sasl_passwords = config.sasl_passwords
-        self._now_us = reactor.clock.monotonic_us
+        self._clock = reactor.clock
         self._arrived_us = 0  # when the frames of this turn came
         self._words = Words(service, config, self.peers, self.traffic, reactor.clock)
         self._protocol_errors = metrics.counter("zookeeper.protocol_errors")
@@ -67,7 +69,7 @@ class ZooKeeperApplication:
         return OpeningCutter(frame_bytes_max)
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
-        self._arrived_us = self._now_us()
+        self._arrived_us = monotonic_us_of(self._clock)
         late_us = self._arrived_us + ZNODE_TURN_HANDLING_US_MAX
         unserved: list[Connection] = []
         for connection, frames in arrivals:
@@ -87,7 +89,7 @@ class ZooKeeperApplication:
         peer = self.peers.get(connection) or self._welcome(connection)
         peer.answer_bytes = 0
         for number in range(len(frames)):
-            is_late = peer.answer_bytes > ANSWER_BYTES_AHEAD or self._now_us() > late_us
+            is_late = peer.answer_bytes > ANSWER_BYTES_AHEAD or monotonic_us_of(self._clock) > late_us
             if is_late or not connection.may_go_on():
                 connection.give_back(frames[number:])
                 return number > 0
@@ -119,13 +121,14 @@ class ZooKeeperApplication:
         if client is None:
             self._open(peer, frame)
             return
-        xid, operation = decode_request_header(frame)
+        xid, operation = xid_of(frame), operation_of(frame)
         if (route := READS.get(operation)) is not None:
             read = _asked(route, frame)
-            self._service.read(client, read, Exchange(peer, xid, route.encode, self._arrived_us).answer)
+            self._service.read(client, read, begin_exchange(peer, xid, route.encode, self._arrived_us).answer)
         elif (route := CHANGES.get(operation)) is not None:
             change = _asked(route, frame)
-            self._service.submit(client, change, Exchange(peer, xid, route.encode, self._arrived_us).answer)
+            exchange = begin_exchange(peer, xid, route.encode, self._arrived_us)
+            self._service.submit(client, change, exchange.answer)
         elif operation == OpCode.PING:
             self._service.touch(client)
             self._expect(peer, xid).reply(self._service.zxid, Code.OK)
@@ -142,7 +145,7 @@ class ZooKeeperApplication:
             shake_hands(peer, frame, exchange, self._service)
 
     def _expect(self, peer: Peer, xid: int) -> Exchange:
-        return Exchange(peer, xid, _nothing, self._arrived_us)
+        return begin_exchange(peer, xid, _nothing, self._arrived_us)
 
     def _handle_rare(self, peer: Peer, client: Client, xid: int, operation: int, frame: memoryview) -> None:
         match operation:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 from ottla.coordination.acls import Identity
 from ottla.coordination.sessions import Client
 
@@ -26,6 +24,7 @@ def _digest_identity(auth: bytes) -> Identity | None:
         return None
     if not separator:
         return None
+    import base64
     import hashlib  # brings OpenSSL with it, which nobody else needs
 
     digest = base64.b64encode(hashlib.sha1(auth, usedforsecurity=False).digest()).decode()

@@ -1,10 +1,16 @@
 cimport cython
 
+from ottla.coordination.operations cimport set_data_of
+from ottla.coordination.reads cimport get_data_of
+
 cdef Py_ssize_t _PATH_LENGTH
 cdef Py_ssize_t _PATH
 cdef bytes _OPEN_ACL_BYTES
 cdef Py_ssize_t _OPEN_ACL_SIZE
 
+
+cpdef int xid_of(object frame) except? -1
+cpdef int operation_of(object frame) except? -1
 
 @cython.locals(p=cython.p_uchar, size=Py_ssize_t, length=Py_ssize_t)
 cpdef object get_data(object frame)

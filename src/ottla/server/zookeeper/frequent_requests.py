@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ottla.coordination.acls import OPEN_ACL
-from ottla.coordination.operations import Create, Refusal, SetData, create_of_flags
-from ottla.coordination.reads import Exists, GetChildren, GetData
+from ottla.coordination.operations import Create, Refusal, SetData, create_of_flags, set_data_of
+from ottla.coordination.reads import Exists, GetChildren, GetData, get_data_of
+from ottla.protocol.zookeeper.headers import decode_request_header
 
 try:
     import cython
@@ -31,12 +32,26 @@ _OPEN_ACL_BYTES = b"\0\0\0\1\0\0\0\x1f\0\0\0\5world\0\0\0\6anyone"
 _OPEN_ACL_SIZE = len(_OPEN_ACL_BYTES)
 
 
+def xid_of(frame: memoryview) -> int:
+    """From its header. Raises Malformed when it has none."""
+    if cython.compiled and len(frame) >= _PATH_LENGTH:
+        return _int(_start(frame), 0)
+    return decode_request_header(frame)[0]
+
+
+def operation_of(frame: memoryview) -> int:
+    """The same for the number behind it."""
+    if cython.compiled and len(frame) >= _PATH_LENGTH:
+        return _int(_start(frame), 4)
+    return decode_request_header(frame)[1]
+
+
 def get_data(frame: memoryview) -> GetData | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)
         if length >= 0 and _PATH + length < size and (path := _text(p + _PATH, length)) is not None:
-            return GetData(path, p[_PATH + length] != 0)
+            return get_data_of(path, p[_PATH + length] != 0)
     return None
 
 
@@ -67,7 +82,7 @@ def set_data(frame: memoryview) -> SetData | None:
         data_at = _PATH + length + 4
         length = _length(p, data_at - 4, size)
         if length >= 0 and data_at + length + 4 <= size:
-            return SetData(path, _octets(p + data_at, length), _int(p, data_at + length))
+            return set_data_of(path, _octets(p + data_at, length), _int(p, data_at + length))
     return None
 
 

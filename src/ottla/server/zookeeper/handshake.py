@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.coordination.service import CoordinationService
 from ottla.coordination.sessions import Session
-from ottla.model.errors import Malformed
+from ottla.model.problems import Malformed
 from ottla.protocol.zookeeper.headers import (
     ConnectResponse,
     decode_connect_request,

@@ -21,6 +21,7 @@ cdef class Peer:
     cpdef notify(self, object event)
 
 
+@cython.freelist(64)
 cdef class Exchange:
     cdef readonly Peer peer
     cdef readonly long long xid
@@ -31,3 +32,7 @@ cdef class Exchange:
 
     cpdef reply(self, long long zxid, long long code, bytes body=*)
     cpdef send(self, bytes data)
+
+
+@cython.locals(exchange=Exchange)
+cpdef Exchange begin_exchange(Peer peer, long long xid, object encode, long long arrived_us)

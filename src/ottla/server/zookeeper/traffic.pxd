@@ -1,8 +1,10 @@
 cimport cython
 
+from ottla.model.clock cimport monotonic_us_of
+
 
 cdef class Traffic:
-    cdef readonly object now_us
+    cdef object _clock
     cdef public long long received
     cdef readonly long long sent
     cdef readonly long long latency_us_min

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from ottla.model.clock import Clock, monotonic_us_of
 
 
 class Traffic:
     """Of all connections since the start or the last `srst`."""
 
-    __slots__ = ("latency_us_max", "latency_us_min", "latency_us_sum", "now_us", "received", "sent")
+    __slots__ = ("_clock", "latency_us_max", "latency_us_min", "latency_us_sum", "received", "sent")
 
-    def __init__(self, now_us: Callable[[], int]) -> None:
-        self.now_us = now_us
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.reset()
 
     def reset(self) -> None:
@@ -22,7 +22,7 @@ class Traffic:
         self.latency_us_sum = 0
 
     def answered(self, arrived_us: int) -> None:
-        latency_us = self.now_us() - arrived_us
+        latency_us = monotonic_us_of(self._clock) - arrived_us
         self.sent += 1
         self.latency_us_sum += latency_us
         if latency_us > self.latency_us_max:

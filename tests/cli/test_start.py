@@ -1,0 +1,34 @@
+"""What a start loads: only what it needs. Memory of an idle service and the time of its start are little else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+_LOOK = """
+import sys
+from argparse import Namespace
+from ottla.cli.main import parser_for
+options = parser_for(["coordination"]).parse_args(["coordination", "up", "--port", "0", "--set", "tickTime=100"])
+from ottla.cli import coordination
+config = coordination._config(options)
+import ottla.node.coordination_node
+loaded = sorted(sys.modules)
+import json
+print(json.dumps([config.tick_ms, config.listener.port, loaded]))
+"""
+
+_DEAR = {
+    "asyncio", "dataclasses", "datetime", "inspect", "ipaddress", "json", "pathlib", "shutil", "ssl", "tomllib",
+    "ottla.model.broker_config", "ottla.model.broker_settings", "ottla.model.errors", "ottla.node.settings",
+    "ottla.protocol.codec", "ottla.protocol.fields", "ottla.server.kafka",
+}  # fmt: skip
+
+
+def test_the_coordination_service_loads_nothing_dear_that_it_does_not_need() -> None:
+    looked = subprocess.run([sys.executable, "-c", _LOOK], capture_output=True, text=True, check=True)
+    tick_ms, port, loaded = json.loads(looked.stdout)
+    assert (tick_ms, port) == (100, 0)
+    assert "ottla.node.coordination_node" in loaded
+    assert not _DEAR & set(loaded)
