@@ -1,4 +1,4 @@
-"""What a start loads: only what it needs. Memory of an idle service and the time of its start are little else."""
+"""What a start loads: only what it needs. The memory of an idle service and its start consist of that."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 
 _LOOK = """
 import sys
-from argparse import Namespace
 from ottla.cli.main import parser_for
-options = parser_for(["coordination"]).parse_args(["coordination", "up", "--port", "0", "--set", "tickTime=100"])
+words = ["coordination", "up", "--port", "0", "--set", "tickTime=100"]
+options = parser_for(words).parse_args(words)
 from ottla.cli import coordination
 config = coordination._config(options)
 import ottla.node.coordination_node
@@ -20,7 +20,8 @@ print(json.dumps([config.tick_ms, config.listener.port, loaded]))
 """
 
 _DEAR = {
-    "asyncio", "dataclasses", "datetime", "inspect", "ipaddress", "json", "pathlib", "shutil", "ssl", "tomllib",
+    "asyncio", "dataclasses", "datetime", "inspect", "ipaddress", "json", "pathlib", "shutil", "ssl",
+    "tomllib",
     "ottla.model.broker_config", "ottla.model.broker_settings", "ottla.model.errors", "ottla.node.settings",
     "ottla.protocol.codec", "ottla.protocol.fields", "ottla.server.kafka",
 }  # fmt: skip
