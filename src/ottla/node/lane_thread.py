@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from ottla.log.write_lane import WriteLane
@@ -9,9 +10,16 @@ from ottla.log.write_lane import WriteLane
 
 class LaneThread:
     def __init__(self, name: str, bell_fd: int) -> None:
-        self.lane = WriteLane(bell_fd)
-        self._thread = threading.Thread(target=self.lane.serve, name=f"ottla-{name}", daemon=True)
+        # A bell of its own: who waits there may have closed its end before the last write of an abandoned
+        # lane is done, and the number could be another file's then.
+        self._bell_fd = os.dup(bell_fd)
+        self.lane = WriteLane(self._bell_fd)
+        self._thread = threading.Thread(target=self._serve, name=f"ottla-{name}", daemon=True)
         self._thread.start()
+
+    def _serve(self) -> None:
+        self.lane.serve()
+        os.close(self._bell_fd)
 
     def stop(self) -> None:
         """Waits for what is under way."""
