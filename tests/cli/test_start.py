@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 _LOOK = """
 import sys
 from ottla.cli.main import parser_for
@@ -33,3 +35,23 @@ def test_the_coordination_service_loads_nothing_dear_that_it_does_not_need() -> 
     assert (tick_ms, port) == (100, 0)
     assert "ottla.node.coordination_node" in loaded
     assert not _DEAR & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "complaint"),
+    [
+        ("nonsense=1", "--set: broker setting nonsense does not exist"),
+        ("tickTime=x", "--set: tickTime=x: not valid, expected a whole number"),
+        ("tickTime", "--set tickTime: not valid, expected name=value"),
+        ("clientPort=-1", "a service without a port is of no use"),
+    ],
+)
+def test_a_wrong_setting_is_told_as_a_broker_tells_it(assignment: str, complaint: str) -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "ottla", "coordination", "up", "--set", assignment],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 2
+    assert complaint in told.stderr

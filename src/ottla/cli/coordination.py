@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.cli.data_home import data_home
@@ -82,16 +82,13 @@ def up(options: argparse.Namespace) -> int:
 
 def _config(options: argparse.Namespace) -> ZooKeeperConfig:
     from ottla.model.config_types import InvalidSetting
-    from ottla.model.zookeeper_config import knows_all, zookeeper_config_of
     from ottla.model.zookeeper_settings import NO_PORT
 
     data = os.path.normpath(options.data or _default_data())
     own = {} if options.port is None else {"clientPort": str(options.port)}
     try:
-        given = dict(_given(options.set))
-        if options.config is None and knows_all(given):
-            config = zookeeper_config_of(own | given, data)
-        else:
+        config = _config_of_own_settings(options, data, own)
+        if config is None:
             config = _config_among_all_settings(options, data, own)
     except InvalidSetting as error:
         raise CommandFailed(str(error), exit_code=ExitCode.WRONG_USE) from error
@@ -104,10 +101,20 @@ def _config(options: argparse.Namespace) -> ZooKeeperConfig:
     return config
 
 
-def _given(assignments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for assignment in assignments:
-        name, _, text = assignment.partition("=")
-        yield name.strip(), text
+def _config_of_own_settings(
+    options: argparse.Namespace, data: str, own: Mapping[str, str]
+) -> ZooKeeperConfig | None:
+    """None when there are others among them, or something is wrong."""
+    from ottla.model.config_types import InvalidSetting
+    from ottla.model.zookeeper_config import knows_all, zookeeper_config_of
+
+    given = {name.strip(): text for name, _, text in (each.partition("=") for each in options.set)}
+    if options.config is not None or not knows_all(given) or not all("=" in each for each in options.set):
+        return None
+    try:
+        return zookeeper_config_of({**own, **given}, data)
+    except InvalidSetting:
+        return None
 
 
 def _config_among_all_settings(
