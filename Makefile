@@ -38,11 +38,11 @@ test: setup tools lint
 interop: setup
 	$(BIN)/python -m pytest -m interop
 
-# More seeds of the randomised tests, and the kernel under the sanitizers.
+# More seeds of the randomised tests, and all that is compiled under the sanitizers.
 soak: setup
 	$(BIN)/python -m pytest -m slow
 
-# Ottla against Apache Kafka (java, mvn and cc are needed): everything, which takes hours; or the main rows.
+# Ottla against Apache Kafka (java, mvn and cc are needed): everything in about an hour; or the main rows.
 bench: setup
 	$(BIN)/python -m benchmarks.against_kafka
 

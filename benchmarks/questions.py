@@ -22,7 +22,7 @@ from ottla.protocol.messages.produce import PartitionProduceData, ProduceRequest
 from ottla.records.content import Record, build_batch
 
 KIB, MIB = 1024, 1024 * 1024
-_RECORD_BYTES = 1000
+RECORD_BYTES = 1000
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def api_versions() -> Question:
 
 def produce(value_bytes: int, acks: int = -1, partition: int = 0) -> Question:
     """One batch of records of at most a kilobyte each."""
-    sizes = [_RECORD_BYTES] * (value_bytes // _RECORD_BYTES) or [value_bytes]
+    sizes = [RECORD_BYTES] * (value_bytes // RECORD_BYTES) or [value_bytes]
     now_ms = time.time_ns() // 1_000_000
     batch = build_batch([Record(at, now_ms, None, b"x" * size) for at, size in enumerate(sizes)])
 
@@ -59,6 +59,17 @@ def produce(value_bytes: int, acks: int = -1, partition: int = 0) -> Question:
         return ProduceRequest(None, acks, 30_000, [TopicProduceData(topic, partition_data=data)])
 
     return Question(apis.PRODUCE, 7, message, lambda answer: _good(answer.responses[0].partition_responses))
+
+
+def produce_to_all(partitions: int, value_bytes: int = 1000) -> Question:
+    """One record for each of the topic's partitions, all in one request."""
+    batch = build_batch([Record(0, time.time_ns() // 1_000_000, None, b"x" * value_bytes)])
+
+    def message(topic: str) -> ProduceRequest:
+        data = [PartitionProduceData(index, batch) for index in range(partitions)]
+        return ProduceRequest(None, -1, 120_000, [TopicProduceData(topic, partition_data=data)])
+
+    return Question(apis.PRODUCE, 7, message)
 
 
 def fetch(size: int, fetch_offset: int = 0, max_wait_ms: int = 500, bytes_min: int = 32 * KIB) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.peer import Peer
-from benchmarks.questions import KIB, MIB, produce
+from benchmarks.questions import KIB, MIB, RECORD_BYTES, produce
 
 from ottla.protocol import apis
 from ottla.protocol.fields import Message
@@ -22,7 +23,8 @@ _CONFIGS = [CreatableTopicConfig("max.message.bytes", str(4 * MIB))]
 _USABLE_SECONDS_MAX = 600
 _GONE_SECONDS_MAX = 5
 _PORTION = 2_000
-_FILL_BATCH_BYTES = 64 * KIB
+FILL_BATCH_BYTES = 64 * KIB  # of `fill`
+FILL_BATCH_RECORDS = FILL_BATCH_BYTES // RECORD_BYTES
 
 
 @contextmanager
@@ -79,7 +81,15 @@ def _takes(peer: Peer, request: Message) -> bool:
 
 def fill(address: str, name: str, size: int) -> None:
     peer = Peer(address)
-    question = produce(_FILL_BATCH_BYTES)
-    for _ in range(-(-size // _FILL_BATCH_BYTES)):
+    question = produce(FILL_BATCH_BYTES)
+    for _ in range(-(-size // FILL_BATCH_BYTES)):
         question.check(peer.call(apis.PRODUCE, 7, question.message(name)))
     peer.socket.close()
+
+
+def drop_pages(data: Path, name: str) -> None:
+    """Nothing of the topic's first partition is in memory then."""
+    for path in data.rglob(f"{name}-0/*"):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # only what is on disk can be dropped
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

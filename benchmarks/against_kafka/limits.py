@@ -52,6 +52,13 @@ def measure(folder: Path, load: RawLoad, seconds: float) -> list[Limit]:
         limits.append(
             Limit(f"sendfile {what}, 4 connections", "MB/s", figure, f"fetch {what}, 4 connections")
         )
+    for what, size, shape in (("16 KiB", 16 * KIB, Shape(4, 4)), ("1 MiB", MIB, Shape(4, 2))):
+        with _serving(program, "append", str(folder / "appended")) as address:
+            request = size.to_bytes(4, "big") + os.urandom(size)
+            figure = load.start(address, request, shape, seconds, id_at=NO_ID).result()["sent_mb_per_second"]
+        (folder / "appended").unlink()
+        name = f"{what}, {shape.connections} x {shape.in_flight} in flight"
+        limits.append(Limit(f"receive and append {name}", "MB/s", figure, f"produce {name}"))
     limits.append(Limit("memcpy of 64 MiB", "MB/s", _memcpy_mb_per_second()))
     limits.append(Limit("append of 4 KiB and fdatasync, median", "µs", _sync_us(folder / "synced", seconds)))
     return limits

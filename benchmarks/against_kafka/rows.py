@@ -88,6 +88,7 @@ class Trial:
     quick: bool = False  # one of the main ones
     writes: bool = True  # False: the disk has no part in it, so it is measured where neither waits only
     fresh: bool = False  # on a broker of its own, which it starts itself, once in a round
+    once: bool = False  # in the first round only, because it takes minutes
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -95,6 +96,9 @@ class Trial:
 
     def concerns(self, setup: Setup) -> bool:
         return any(setup in (each.ours, each.theirs) for each in self.comparisons)
+
+    def is_due(self, setup: Setup, round_number: int) -> bool:
+        return self.concerns(setup) and not (self.once and round_number > 0)
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,10 @@ class Scale:
     runs: int  # of each trial in a round
     rounds: int  # each starts every broker anew
     warm_up_seconds: float
-    consumed_mib: int  # by a consumer, in one run  # by a consumer, in one run
+    consumed_mib: int  # by a consumer, in one run
+    short_warm_up_seconds: float  # of brokers that are started for one trial
+    cold_mib: int = 128  # read from the disk, in one run
 
 
-FULL = Scale("full", 4, 3, 2, 40, 512)
-QUICK = Scale("quick", 1, 3, 1, 8, 128)
+FULL = Scale("full", 2, 2, 2, 30, 256, 15)  # about an hour, a third of it for the rows of many partitions
+QUICK = Scale("quick", 1, 3, 1, 8, 128, 8)

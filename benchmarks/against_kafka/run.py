@@ -31,7 +31,7 @@ class Run:
         self.clients = Clients(folder)
 
     def round(self, number: int, setup: Setup, trials: Sequence[Trial]) -> None:
-        wanted = [trial for trial in trials if trial.concerns(setup)]
+        wanted = [trial for trial in trials if trial.is_due(setup, number)]
         if shared := [trial for trial in wanted if not trial.fresh]:
             with self._bench(number, setup, "shared") as bench:
                 self._run_shared(bench, setup, shared)

@@ -30,6 +30,15 @@ class Shape:
     rate: float = 0  # requests per second over all connections; 0: as fast as they are answered
 
 
+@dataclass(frozen=True)
+class Steps:
+    """A number of eight bytes that grows from request to request, and how many requests there are."""
+
+    number_at: int
+    step: int
+    count: int
+
+
 class Running:
     """One run of a client in C, under way."""
 
@@ -72,6 +81,7 @@ class RawLoad:
         warm_up_seconds: float = 0.5,
         id_at: int = KAFKA_ID_AT,
         opening: bytes = b"",
+        steps: Steps | None = None,
     ) -> Running:
         file = self._folder / f"request-{next(self._numbers)}"
         file.write_bytes(request)
@@ -82,6 +92,9 @@ class RawLoad:
             opening_file = file.with_suffix(".opening")
             opening_file.write_bytes(opening)
             command.append(opening_file)
+        if steps is not None:
+            command += [] if opening else ["-"]
+            command += [steps.number_at, steps.step, steps.count]
         return Running(list(map(str, command)), file.with_suffix(".answer"))
 
 

@@ -1,10 +1,13 @@
 /* Sends one prepared request over many connections, as fast as it is answered or at a fixed rate.
  *
- *     raw_load HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE]]
+ *     raw_load HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE
+ *              [NUMBER_AT STEP COUNT]]]
  *
  * REQUEST_FILE holds one whole request, its length first; only its correlation id changes, which is at byte
  * ID_AT of it (8, as in Kafka; 4 in ZooKeeper; 0: there is none to change or to check). OPENING_FILE holds
- * requests that each connection sends first, one after the other; what is answered to them is not looked at.
+ * requests that each connection sends first, one after the other; what is answered to them is not looked at (-: none).
+ * With NUMBER_AT, eight bytes there (an offset to fetch from) grow by STEP from request to request, over all
+ * connections; it ends after COUNT requests, if SECONDS are not over before.
  * Frames with the id -1 are events that nobody asked for, and only counted; with IN_FLIGHT 0 nothing is sent. RATE is requests per
  * second over all connections, and latencies then count from when a request was due; 0 keeps IN_FLIGHT requests
  * under way on each connection, and latencies count from when one was sent. Every answer must carry the next
@@ -36,10 +39,12 @@ typedef struct {
     uint8_t head[8];            /* length and correlation id of the answer under way */
     size_t got;                 /* bytes of it that have come */
     int wants_write;
+    uint64_t number;            /* of the request under way */
 } Connection;
 
 static uint8_t *request, *opening;
-static size_t request_bytes, opening_bytes, id_at = 8;
+static size_t request_bytes, opening_bytes, id_at = 8, number_at;
+static uint64_t number, step_size, started, count_max = UINT64_MAX;
 static uint32_t *samples; /* nanoseconds */
 static size_t sample_count;
 static uint64_t measured_from, answers, answers_in_all, answer_bytes, bytes_per_answer, events_seen;
@@ -101,14 +106,28 @@ static void want_write(Connection *c, int epoll, int wanted) {
     epoll_ctl(epoll, EPOLL_CTL_MOD, c->fd, &event);
 }
 
+static void put_number(uint8_t *at, uint64_t value) {
+    for (int byte = 7; byte >= 0; byte--, value >>= 8) at[byte] = (uint8_t)value;
+}
+
+static uint64_t number_in(const uint8_t *at) {
+    uint64_t value = 0;
+    for (int byte = 0; byte < 8; byte++) value = value << 8 | at[byte];
+    return value;
+}
+
 /* Begins a request, or goes on with the one under way. 0: the socket is full. */
 static int send_request(Connection *c, uint64_t since) {
     if (c->sent_bytes == 0) {
         c->since[c->sent % WINDOW] = since;
         c->sent++;
+        c->number = number;
+        number += step_size;
+        started++;
     }
     uint32_t correlation = htonl(c->sent - 1);
     if (id_at) memcpy(request + id_at, &correlation, 4);
+    if (number_at) put_number(request + number_at, c->number);
     while (c->sent_bytes < request_bytes) {
         ssize_t count = send(c->fd, request + c->sent_bytes, request_bytes - c->sent_bytes, MSG_NOSIGNAL);
         if (count < 0 && errno == EAGAIN) return 0;
@@ -122,7 +141,7 @@ static int send_request(Connection *c, uint64_t since) {
 static void fill_window(Connection *c, int epoll, uint32_t in_flight) {
     int open = 1;
     if (c->sent_bytes) open = send_request(c, 0);
-    while (open && c->sent - c->answered < in_flight) open = send_request(c, now_ns());
+    while (open && c->sent - c->answered < in_flight && started < count_max) open = send_request(c, now_ns());
     want_write(c, epoll, !open);
 }
 
@@ -204,14 +223,21 @@ static double quantile_us(double share) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 9 || count > 11)
-        fail("usage: HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE]]");
+    if (count < 9 || count > 14)
+        fail("usage: HOST PORT REQUEST_FILE CONNECTIONS IN_FLIGHT SECONDS WARMUP_SECONDS RATE [ID_AT [OPENING_FILE [NUMBER_AT STEP COUNT]]]");
     int connections = atoi(arguments[4]);
     uint32_t in_flight = (uint32_t)atoi(arguments[5]);
     double seconds = atof(arguments[6]), warmup = atof(arguments[7]), rate = atof(arguments[8]);
     request = load(arguments[3], &request_bytes);
     if (count > 9) id_at = (size_t)atoi(arguments[9]);
-    if (count > 10) opening = load(arguments[10], &opening_bytes);
+    if (count > 10 && strcmp(arguments[10], "-")) opening = load(arguments[10], &opening_bytes);
+    if (count == 14) {
+        number_at = (size_t)atoi(arguments[11]);
+        if (number_at + 8 > request_bytes) fail("NUMBER_AT");
+        number = number_in(request + number_at);
+        step_size = (uint64_t)atoll(arguments[12]);
+        count_max = (uint64_t)atoll(arguments[13]);
+    }
     samples = malloc(sizeof *samples * SAMPLES_MAX);
     Connection *all = calloc((size_t)connections, sizeof *all);
     int epoll = epoll_create1(0);
@@ -224,7 +250,7 @@ int main(int count, char **arguments) {
     int next = 0;
     if (!step)
         for (int at = 0; at < connections; at++) fill_window(&all[at], epoll, in_flight);
-    while (now_ns() < end) {
+    while (now_ns() < end && answers_in_all < count_max) {
         struct epoll_event events[EVENTS];
         struct timespec wait = {.tv_nsec = 100000000};
         if (step) {

@@ -2,14 +2,17 @@
  *
  *     raw_server echo
  *     raw_server sendfile FILE BYTES
+ *     raw_server append FILE
  *
  * Prints the port that it chose on loopback, and serves until it is killed. A request is a length of four bytes
- * and that many more. `sendfile` answers with a length, four zeros and the first BYTES of FILE.
+ * and that many more. `sendfile` answers with a length, four zeros and the first BYTES of FILE. `append` writes
+ * the requests one behind the other into FILE, which it makes, and answers with a length and four zeros.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS = 512, RECEIVE_BYTES = 1 << 16, SEND_BUFFER_BYTES = 100 << 10 };
+enum { EVENTS = 512, RECEIVE_BYTES = 1 << 16, SEND_BUFFER_BYTES = 100 << 10, APPENDED_BYTES_MAX = 4 << 20 };
 static int file;
 static size_t file_bytes;
 
@@ -84,15 +87,34 @@ static void *send_files(void *argument) {
     return NULL;
 }
 
+/* No checksum, no offsets, no order: nobody who stores what he is sent can do less. */
+static void *append(void *argument) {
+    static _Atomic long long end;
+    int fd = (int)(intptr_t)argument;
+    uint32_t head[2] = {htonl(4), 0}, length;
+    char *room = malloc(APPENDED_BYTES_MAX);
+    while (room && recv(fd, &length, 4, MSG_WAITALL) == 4 && ntohl(length) <= APPENDED_BYTES_MAX) {
+        ssize_t size = (ssize_t)ntohl(length);
+        if (recv(fd, room, (size_t)size, MSG_WAITALL) != size) break;
+        if (pwrite(file, room, (size_t)size, atomic_fetch_add(&end, size)) != size) break;
+        if (send(fd, head, sizeof head, MSG_NOSIGNAL) != sizeof head) break;
+    }
+    free(room);
+    close(fd);
+    return NULL;
+}
+
 int main(int count, char **arguments) {
     if (count == 2 && !strcmp(arguments[1], "echo")) echo(listen_on_loopback());
-    if (count != 4 || strcmp(arguments[1], "sendfile")) fail("usage: echo | sendfile FILE BYTES");
-    file = open(arguments[2], O_RDONLY);
-    file_bytes = (size_t)atol(arguments[3]);
+    int appends = count == 3 && !strcmp(arguments[1], "append");
+    if (!appends && (count != 4 || strcmp(arguments[1], "sendfile")))
+        fail("usage: echo | sendfile FILE BYTES | append FILE");
+    file = appends ? open(arguments[2], O_WRONLY | O_CREAT | O_TRUNC, 0600) : open(arguments[2], O_RDONLY);
     if (file < 0) fail(arguments[2]);
+    if (!appends) file_bytes = (size_t)atol(arguments[3]);
     for (int listener = listen_on_loopback();;) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, send_files, (void *)(intptr_t)accept_one(listener))) fail("thread");
+        if (pthread_create(&thread, NULL, appends ? append : send_files, (void *)(intptr_t)accept_one(listener))) fail("thread");
         pthread_detach(thread);
     }
 }

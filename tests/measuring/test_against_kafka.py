@@ -87,6 +87,13 @@ def test_what_does_not_write_is_measured_where_neither_waits_only() -> None:
     assert all(WRITING.concerns(setup) for setup in SETUPS)
 
 
+def test_what_takes_minutes_is_measured_in_the_first_round_only() -> None:
+    once = Trial((RATE,), lambda bench: {}, once=True)
+    assert [once.is_due(KAFKA, number) for number in range(3)] == [True, False, False]
+    assert all(WRITING.is_due(KAFKA, number) for number in range(3))
+    assert not READING.is_due(KAFKA_FLUSHED, 0)
+
+
 def test_the_table_has_each_comparison_once_and_says_what_failed() -> None:
     results = results_of()
     results.limits = [Limit("echo", "/s", 600, bounds="writes")]

@@ -25,7 +25,7 @@ _COORDINATOR_SECONDS_MAX = 60
 
 def _commits(shape: Shape, target: float | None = None, *, quick: bool = False) -> Trial:
     def run(bench: Bench) -> Figures:
-        group = _group(bench)
+        group = group_of(bench.address)
         with bench.topic() as topic:
             return bench.ask(offset_commit(group), topic, shape)
 
@@ -33,10 +33,10 @@ def _commits(shape: Shape, target: float | None = None, *, quick: bool = False) 
     return Trial((Row(name, "/s", "per_second", target=target),), run, quick)
 
 
-def _group(bench: Bench) -> str:
+def group_of(address: str) -> str:
     """The name of one whose coordinator is there and has read its log."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    peer = bench.peer()
+    peer = Peer(address)
     deadline = time.monotonic() + _COORDINATOR_SECONDS_MAX
     place, state = FindCoordinatorRequest(coordinator_keys=[name]), DescribeGroupsRequest([name])
     while (
@@ -51,7 +51,7 @@ def _group(bench: Bench) -> str:
 
 def _rebalance(bench: Bench) -> Figures:
     """A settled group, of which all members say that they want something else."""
-    group = _group(bench)
+    group = group_of(bench.address)
     peers = [bench.peer() for _ in range(_MEMBERS)]
     for peer in peers:
         peer.socket.settimeout(120)

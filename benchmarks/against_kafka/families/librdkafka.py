@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
+from benchmarks import topics
 from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
 from benchmarks.questions import MIB
@@ -45,18 +43,11 @@ def _consume(
         with bench.topic() as topic:
             rdkafka.produce(bench.address, topic, value_bytes, _WRITER, count=count)
             if cold:
-                _drop_pages(bench.broker.folder, topic)
+                topics.drop_pages(bench.broker.folder, topic)
             return rdkafka.consume(bench.address, topic, count, _READER)
 
     name = f"librdkafka consume {value_bytes:,} B" + (", from disk" if cold else "")
     return Trial((Row(name, "/s", "per_second", target=target),), run, quick, writes=False)
-
-
-def _drop_pages(folder: Path, topic: str) -> None:
-    for path in folder.rglob(f"{topic}-0/*"):
-        with path.open("rb") as file:
-            os.fsync(file.fileno())  # only what is on disk can be dropped
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _writers(value_bytes: int, target: float | None = None, *, quick: bool = False) -> tuple[Trial, ...]:

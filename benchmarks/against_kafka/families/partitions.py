@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 from benchmarks import topics
 from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
 from benchmarks.processes import resident_mib
-from benchmarks.questions import produce
+from benchmarks.questions import produce, produce_to_all
 from benchmarks.raw_load import Figures, Shape
 
+from ottla.protocol import apis
+
 _TOPIC = "wide"
+_AT_ONCE_MAX = 1_000  # partitions of one request: a Kafka that syncs each would take minutes for more
+_AT_ONCE_TIMES = 7
+_AT_ONCE_SECONDS_MAX = 120
 _SPREAD = {"acks": "all", "linger.ms": 5}
 
 
@@ -20,14 +26,18 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
 
     def run(bench: Bench) -> Figures:
         bench.broker.start()
-        bench.warm_up()
+        bench.warm_up(bench.scale.short_warm_up_seconds)
         create_seconds = _create(bench, count)
         idle_cpu = bench.idle_cpu()
         to_one = bench.ask(produce(100), _TOPIC, Shape(64))
         to_all = bench.clients.rdkafka.produce(
             bench.address, _TOPIC, 100, _SPREAD, seconds=bench.scale.seconds, partitions=count
         )
+        at_once = {}
+        if count <= _AT_ONCE_MAX:
+            at_once["at_once_ms"] = _write_to_all_at_once(bench, count) * 1e3
         return {
+            **at_once,
             "create_seconds": create_seconds,
             "idle_cpu_percent": 100 * idle_cpu,
             "to_one": to_one["per_second"],
@@ -37,7 +47,7 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         }
 
     what = f"{count:,} partition{'s' if count > 1 else ''}"
-    rows = (
+    rows: tuple[Row, ...] = (
         Row(f"{what}: create to usable", "s", "create_seconds", True, once),
         Row(f"{what}: idle CPU", "%", "idle_cpu_percent", True),
         Row(f"{what}: 1 x 100 B to one, 64 connections", "/s", "to_one"),
@@ -45,7 +55,10 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         Row(f"{what}: memory", "MiB", "memory_mib", True),
         Row(f"{what}: restart to usable", "s", "restart_seconds", True, once),
     )
-    return Trial(rows, run, fresh=True)
+    if count <= _AT_ONCE_MAX:
+        # Where both wait for the disk this is a sync of as many files: one bounded round, or one by one.
+        rows += (Row(f"{what}: one request to all, p50", "ms", "at_once_ms", True),)
+    return Trial(rows, run, fresh=True, once=True)
 
 
 def _create(bench: Bench, count: int) -> float:
@@ -56,6 +69,21 @@ def _create(bench: Bench, count: int) -> float:
     elapsed = time.perf_counter() - began
     peer.socket.close()
     return elapsed
+
+
+def _write_to_all_at_once(bench: Bench, count: int) -> float:
+    """Seconds until one request with a record for each partition is answered, the median of some."""
+    peer = bench.peer()
+    peer.socket.settimeout(_AT_ONCE_SECONDS_MAX)
+    request = produce_to_all(count).message(_TOPIC)
+    times = []
+    for _ in range(_AT_ONCE_TIMES):
+        began = time.perf_counter()
+        (answer,) = peer.call(apis.PRODUCE, 7, request).responses
+        times.append(time.perf_counter() - began)
+        assert not any(each.error_code for each in answer.partition_responses), answer
+    peer.socket.close()
+    return statistics.median(times)
 
 
 def _restart(bench: Bench, count: int) -> float:
