@@ -12,7 +12,8 @@ import pytest
 
 from faults.power_cut import PowerCut, SimulatedFiles
 from ottla.log import system_files
-from ottla.log.files import DirectoryLocked, FileRange, Files
+from ottla.log.file_range import FileRange
+from ottla.log.files import DirectoryLocked, Files
 from ottla.log.filesystem_sync import open_filesystem_sync
 from ottla.log.system_files import SystemFiles
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from faults.power_cut import SimulatedFiles
 from log.building import NOW_MS, TOPIC_ID, append, config, open_directory, read_all, sync
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.log.open_files import OpenFiles
 from ottla.model.topics import TopicPartition
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.log.system_files import SystemFiles
 from ottla.log.txn_index import AbortedTransaction as Aborted
 from ottla.model.topics import TopicId

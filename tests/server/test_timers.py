@@ -79,3 +79,14 @@ def test_any_sequence_of_set_cancel_and_fire_equals_a_sorted_list(seed: int) -> 
                 del waiting[n]
         assert len(timers) == len(waiting)
         assert timers.next_deadline_ms() == min((each.deadline_ms for each in waiting.values()), default=None)
+
+
+def test_a_deadline_may_be_further_away_than_any_clock_reaches() -> None:
+    timers = Timers()
+    fired = []
+    timers.set(2**63 + 5, lambda: fired.append("never"))
+    timers.set(10, lambda: fired.append("soon"))
+    assert timers.next_deadline_ms() == 10
+    timers.fire(10)
+    assert fired == ["soon"]
+    assert timers.next_deadline_ms() == 2**63 + 5

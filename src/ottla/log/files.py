@@ -19,6 +19,7 @@ import os
 from collections.abc import Sequence
 from typing import Protocol
 
+from ottla.log.file_range import FileRange
 from ottla.log.filesystem_sync import FilesystemSync
 
 Buffer = bytes | bytearray | memoryview
@@ -109,25 +110,6 @@ class FileHandle(Protocol):
         handle.
         """
         ...
-
-
-class FileRange:
-    """Bytes of a file, named instead of copied: an answer carries it down to the socket, which sends it
-    from there.
-    """
-
-    __slots__ = ("handle", "position", "size")
-
-    def __init__(self, handle: FileHandle, position: int, size: int) -> None:
-        self.handle = handle
-        self.position = position
-        self.size = size
-
-    def read(self) -> bytes:
-        return self.handle.pread(self.size, self.position)
-
-    def __repr__(self) -> str:
-        return f"FileRange({self.handle.name!r}, position={self.position}, size={self.size})"
 
 
 class NotResident(Exception):

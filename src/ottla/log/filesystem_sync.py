@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-any-return"
 """One sync for a whole filesystem (Linux `syncfs`), offered only where it tells the truth.
 
 Since Linux 5.8 `syncfs` reports write errors of any file of the filesystem since the descriptor was opened,
@@ -9,7 +10,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Protocol
+
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.ottla.log import _system_calls as system
 
 _TRUSTED = frozenset({"ext4", "xfs"})
 _KERNEL_MIN = (5, 8)
@@ -24,26 +34,38 @@ class FilesystemSync(Protocol):
 
 
 class SyncFs:
-    __slots__ = ("_fd", "_get_errno", "_path", "_syncfs", "device")
+    __slots__ = ("_fd", "_path", "_syncfs", "device")
 
     def __init__(self, path: str) -> None:
-        import ctypes  # late: only a Linux broker with many partitions needs it
-
         self._path = path
-        self._syncfs = ctypes.CDLL(None, use_errno=True).syncfs
-        self._get_errno = ctypes.get_errno
+        self._syncfs = _system_call()
         self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.device = os.fstat(self._fd).st_dev
 
     def sync(self) -> None:
-        if self._syncfs(self._fd) != 0:
-            number = self._get_errno()
+        number = self._syncfs(self._fd)
+        if number:
             raise OSError(number, f"syncfs: {os.strerror(number)}", self._path)
 
     def __del__(self) -> None:
         fd = getattr(self, "_fd", -1)
         if fd >= 0:
             os.close(fd)
+
+
+def _system_call() -> Callable[[int], int]:
+    """`syncfs` without the interpreter's lock: 0, or the number of its error."""
+    if cython.compiled and system.HAS_SYNCFS:
+        return _call_directly
+    import ctypes  # late: it takes a while
+
+    call = ctypes.CDLL(None, use_errno=True).syncfs
+    return lambda fd: ctypes.get_errno() if call(fd) else 0
+
+
+def _call_directly(fd: int) -> int:
+    with cython.nogil:
+        return system.sync_filesystem(fd)
 
 
 def open_filesystem_sync(path: str) -> SyncFs | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
-from ottla.log.files import Buffer, FileHandle, FileRange, Files, NotResident
+from ottla.log.file_range import FileRange
+from ottla.log.files import Buffer, FileHandle, Files, NotResident
 
 OPEN_FILES_MAX = 4_000
 """Handles the pool keeps; with 10,000 connections this leaves 6,000 of the usual 20,000 for what is pinned.

@@ -1,6 +1,9 @@
 cimport cython
 
+from ottla.log.file_range cimport FileRange
+from ottla.log.roll_limits cimport RollLimits
 from ottla.log.segment cimport Segment
+from ottla.log.segment_list cimport SegmentList
 from ottla.records.batch cimport CheckedBatch, stamp_all
 
 
@@ -16,7 +19,7 @@ cdef class PartitionLog:
     cdef public object config
     cdef public bint durable
     cdef public object _storage
-    cdef public object _segments
+    cdef public SegmentList _segments
     cdef public object _snapshots
     cdef public object _epoch_file
     cdef public object _unsynced
@@ -24,7 +27,7 @@ cdef class PartitionLog:
     cdef public object _is_complete
     cdef public object _bytes_since_snapshot
     cdef public object _last_sync_ms
-    cdef public object _roll_limits
+    cdef public RollLimits _roll_limits
     cdef public object _index_interval_bytes
     cdef public object _log_append_time
 
@@ -34,4 +37,5 @@ cdef class PartitionLog:
         max_timestamp_offset=cython.longlong, segment=Segment
     )
     cpdef append(self, list batches, object leader_epoch, object now_ms)
+    @cython.locals(segment=Segment)
     cpdef read(self, object offset, object bytes_max, object end_offset, object at_least_one=*)

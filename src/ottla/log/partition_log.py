@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ottla.log import retention
 from ottla.log.aborted_transactions import find_aborted, note_abort
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.log.log_state import LogState, Storage
 from ottla.log.open_files import PooledFile, WithoutWaiting
 from ottla.log.producer_replay import apply_appended, rebuild_producers

@@ -1,11 +1,13 @@
 cimport cython
 
+from ottla.log.open_files cimport PooledFile
+
 
 cdef class Segment:
     cdef public object base_offset
     cdef public object end_offset
     cdef public object size
-    cdef public object log
+    cdef public PooledFile log
     cdef public object offset_index
     cdef public object time_index
     cdef public object txn_index

@@ -13,7 +13,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from struct import Struct
 
-from ottla.log.files import Buffer, FileRange, NotResident
+from ottla.log.file_range import FileRange
+from ottla.log.files import Buffer, NotResident
 from ottla.log.open_files import PooledFile
 
 _TAIL_ENTRIES_MAX = 512  # 2 MiB of log at the default interval; a few KiB of memory per partition

@@ -167,7 +167,7 @@ class Accepting:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if self._options.receive_buffer_bytes > 0:  # before listen, or the TCP window stays small
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes)
-            sock.bind((listener.host, listener.port))
+            sock.bind((_as_address(listener.host), listener.port))
         except OSError:
             sock.close()
             raise
@@ -262,3 +262,8 @@ class Accepting:
             return
         admission.entered(peer[0])
         self._opened.value += 1
+
+
+def _as_address(host: str) -> str | bytes:
+    """Bytes are taken as they are; for text Python first imports what it knows of international names."""
+    return host.encode() if host.isascii() else host

@@ -1,7 +1,8 @@
 cimport cython
 
 from ottla.protocol.frames cimport FrameCutter
-from ottla.server.socket_calls cimport receive_now, send_now
+from ottla.log.file_range cimport FileRange
+from ottla.server.socket_calls cimport receive_into_now, receive_now, send_file_now, send_now
 
 
 cdef class Connection:
@@ -26,13 +27,14 @@ cdef class Connection:
     cdef public long long last_active_ms
     cdef public long long progress_ms
     cdef public Py_ssize_t counted_bytes
-    cdef readonly object cold
+    cdef readonly FileRange cold
     cdef list _frames
     cdef list _out
     cdef long long _file_sent
     cdef long long _warm_end
     cdef dict _ready
 
+    @cython.locals(received=Py_ssize_t, size=Py_ssize_t, count=Py_ssize_t)
     cpdef Py_ssize_t receive(self, long long now_ms) except -1
     cpdef object receive_whole(self, long long now_ms)
     cdef void _feed(self, bytes data, long long now_ms) except *
@@ -52,8 +54,11 @@ cdef class Connection:
     cdef Py_ssize_t _send_bytes(self) except -1
     cdef Py_ssize_t _send_many(self) except -1
     cdef void _drop_sent_bytes(self, Py_ssize_t sent) except *
+    @cython.locals(chunk=FileRange, position=cython.longlong, left=cython.longlong, size=cython.longlong, sent=Py_ssize_t)
     cdef Py_ssize_t _send_file(self) except -1
-    cdef bint _is_cold(self, object chunk, long long position, long long left) except -1
+
+    @cython.locals(size=cython.longlong)
+    cdef bint _is_cold(self, FileRange chunk, long long position, long long left) except -1
 
 
 @cython.locals(size=Py_ssize_t)

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.model.limits import (
     FRAMES_PER_CONNECTION_AND_TURN,
     RECEIVE_BYTES_LARGE,
@@ -23,7 +23,7 @@ from ottla.model.listeners import Listener
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.primitives import Chunk, chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
-from ottla.server.socket_calls import receive_now, send_now
+from ottla.server.socket_calls import receive_into_now, receive_now, send_file_now, send_now
 from ottla.server.warming import is_resident
 
 if TYPE_CHECKING:
@@ -130,15 +130,17 @@ class Connection:
             else:
                 # A large frame: all of it that has arrived, since every turn costs the others something.
                 while wanted is not None and received < RECEIVE_BYTES_LARGE:
-                    count = self.socket.recv_into(wanted)
-                    if count == 0:
+                    size = len(wanted)
+                    count = receive_into_now(self.socket, self.fd, wanted)
+                    if count < 0 and not received:
+                        return 0
+                    if count <= 0:
                         break
                     received += count
                     self._note_frames(self.cutter.received(count), now_ms)
+                    if count < size:
+                        break
                     wanted = self.cutter.wanted()
-        except (BlockingIOError, InterruptedError):
-            if not received:
-                return 0
         except OSError as error:
             raise PeerGone(error.strerror or str(error)) from None
         if received == 0:
@@ -366,7 +368,10 @@ class Connection:
         if self._is_cold(chunk, position, left):
             return 0
         if _HAS_SENDFILE:
-            sent = os.sendfile(self.fd, chunk.handle.fileno(), position, min(left, self._warm_end - position))
+            size = min(left, self._warm_end - position)
+            sent = send_file_now(self.fd, chunk.handle.fileno(), position, size)
+            if sent < 0:
+                return 0
         else:
             sent = self.socket.send(chunk.handle.pread(min(left, _COPY_BYTES), position))
         if sent == 0:

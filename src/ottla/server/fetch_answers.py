@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.log.txn_index import AbortedTransaction
 from ottla.model.errors import Refused
 from ottla.protocol.codec import Chunk

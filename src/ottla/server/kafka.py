@@ -130,7 +130,8 @@ class KafkaApplication:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
-            request, _ = route.reader(header.api_version)(frame, position)
+            read = route.readers.get(header.api_version) or route.reader(header.api_version)
+            request, _ = read(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")

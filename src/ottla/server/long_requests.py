@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Protocol
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.model.clock import Clock
 from ottla.model.limits import TURN_HANDLING_US_MAX
 from ottla.protocol.fields import Message

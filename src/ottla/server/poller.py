@@ -10,6 +10,15 @@ import select
 import selectors
 from typing import Protocol
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.exc import PyErr_CheckSignals, PyErr_SetFromErrno
+    from cython.cimports.ottla.server import _system_calls as system
+
 # The numbers are epoll's, so that nothing has to be translated in every turn.
 READABLE = 0x001
 WRITABLE = 0x004
@@ -17,6 +26,7 @@ BROKEN = 0x018  # reset or hung up: reported whether asked for or not
 # The peer sends no more; asked for where its bytes are not read, if the platform can tell.
 HANGUP = 0x2000
 
+_WAIT_MS_MAX = 60_000  # of one call, which takes no more than 31 bits; who asked for longer asks again
 EVENTS_PER_TURN_MAX = 512  # bounds a turn; what is left is reported again, in turn
 
 
@@ -37,6 +47,7 @@ class Poller(Protocol):
 class EpollPoller:
     def __init__(self) -> None:
         self._epoll = select.epoll()
+        self._fd = self._epoll.fileno()
 
     def register(self, fd: int, interest: int) -> None:
         self._epoll.register(fd, interest | HANGUP if interest & READABLE else interest)
@@ -48,10 +59,26 @@ class EpollPoller:
         self._epoll.unregister(fd)
 
     def poll(self, timeout_ms: int | None) -> list[tuple[int, int]]:
-        return self._epoll.poll(None if timeout_ms is None else timeout_ms / 1000, EVENTS_PER_TURN_MAX)
+        wait_ms = -1 if timeout_ms is None else min(timeout_ms, _WAIT_MS_MAX)
+        if cython.compiled and system.HAS_EPOLL:
+            return _wait(self._fd, wait_ms)
+        return self._epoll.poll(wait_ms / 1000, EVENTS_PER_TURN_MAX)
 
     def close(self) -> None:
         self._epoll.close()
+
+
+def _wait(epoll: int, timeout_ms: int) -> list[tuple[int, int]]:
+    """The system's own call. What a signal's handler does is done before it returns."""
+    events = cython.declare(system.Event[512])  # EVENTS_PER_TURN_MAX, which is no C number
+    with cython.nogil:
+        count = system.wait_for_events(epoll, events, 512, timeout_ms)
+    if count < 0:
+        if system.errno != system.EINTR:
+            PyErr_SetFromErrno(OSError)
+        PyErr_CheckSignals()
+        return []
+    return [(system.event_fd(events[at]), system.event_bits(events[at])) for at in range(count)]
 
 
 class PortablePoller:

@@ -1,11 +1,13 @@
 cimport cython
 
 from ottla.server.connection cimport Connection
+from ottla.server.mailbox cimport Mailbox
+from ottla.server.timers cimport Timers
 
 
 cdef class Reactor:
     cdef readonly object clock
-    cdef readonly object timers
+    cdef readonly Timers timers
     cdef public object offload
     cdef public object file_failed
     cdef public list turn_hooks
@@ -16,7 +18,7 @@ cdef class Reactor:
     cdef readonly dict _connections
     cdef readonly dict _ready
     cdef list _postponed
-    cdef object _mailbox
+    cdef Mailbox _mailbox
     cdef readonly Py_ssize_t _held_bytes
     cdef long long _now_ms
     cdef bint _running

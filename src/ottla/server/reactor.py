@@ -12,7 +12,7 @@ import logging
 import socket
 from collections.abc import Callable
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.model.clock import Clock
 from ottla.model.limits import (
     FRAME_ARRIVAL_MS_MAX,

@@ -70,13 +70,13 @@ class Route:
 
     __slots__ = (
         "_reader_of",
-        "_readers",
         "api",
         "handle",
         "handle_turn",
         "handled",
         "metrics",
         "operation",
+        "readers",
         "resource",
         "versions",
     )
@@ -100,14 +100,14 @@ class Route:
         self.handle = handle
         self.handle_turn = handle_turn
         self._reader_of = reader_of or (lambda version: reader(api.request, version))
-        self._readers: dict[int, Reader] = {}  # by version, once they were needed
+        self.readers: dict[int, Reader] = {}  # by version, once they were needed
         self.metrics: ApiMetrics  # set when a broker's routes are made
 
     def reader(self, version: int) -> Reader:
         """What makes a request of a frame, from a position on; it raises Malformed."""
-        read = self._readers.get(version)
+        read = self.readers.get(version)
         if read is None:
-            read = self._readers[version] = self._reader_of(version)
+            read = self.readers[version] = self._reader_of(version)
         return read
 
 

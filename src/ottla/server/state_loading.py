@@ -10,7 +10,8 @@ import logging
 from collections.abc import Generator
 
 from ottla.coordinator.state_log import StateMachine, StateRecord
-from ottla.log.files import FileRange, NotResident
+from ottla.log.file_range import FileRange
+from ottla.log.files import NotResident
 from ottla.log.partition_log import PartitionLog
 from ottla.log.transaction_markers import read_marker
 from ottla.model.errors import CorruptData

@@ -48,16 +48,22 @@ class Timers:
             self._cancelled = 0
 
     def next_deadline_ms(self) -> int | None:
-        while self._heap and self._heap[0].action is None:
+        while self._heap:
+            first = self._heap[0]
+            if first.action is not None:
+                return first.deadline_ms
             heapq.heappop(self._heap)
             self._cancelled -= 1
-        return self._heap[0].deadline_ms if self._heap else None
+        return None
 
     def fire(self, now_ms: int) -> None:
         """Runs what is due. An action may set new timers; those that are due at once run in the next turn."""
         due: list[Timer] = []
-        while self._heap and self._heap[0].deadline_ms <= now_ms:
-            timer = heapq.heappop(self._heap)
+        while self._heap:
+            timer = self._heap[0]
+            if timer.deadline_ms > now_ms:
+                break
+            heapq.heappop(self._heap)
             if timer.action is None:
                 self._cancelled -= 1
             else:

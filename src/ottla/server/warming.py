@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-any-return"
 """Keeps the turn from waiting for a disk: finds out what is not in the page cache, and has a worker read it.
 
 `preadv2(RWF_NOWAIT)` answers from memory or not at all. Probing a page at each read-ahead step costs about a
@@ -10,7 +11,16 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ottla.log.files import FileHandle, FileRange
+from ottla.log.file_range import FileRange
+from ottla.log.files import FileHandle
+
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.ottla.server import _system_calls as system
 
 _PROBE_STEP_BYTES = 128 * 1024  # Linux reads ahead in steps of this size
 _WARM_STEP_BYTES = 1024 * 1024
@@ -40,6 +50,8 @@ def is_resident(handle: FileHandle, position: int, size: int) -> bool:
         return True
     fd = handle.fileno()
     end = position + size
+    if cython.compiled and system.HAS_PREADV2:
+        return system.is_cached(fd, position, end, 131072)  # _PROBE_STEP_BYTES, which is no C number
     buffers = [_probe]
     try:
         for probed in range(position, end, _PROBE_STEP_BYTES):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ottla.log.files import FileRange
+from ottla.log.file_range import FileRange
 from ottla.model.errors import ErrorCode, Malformed
 from ottla.protocol import apis
 from ottla.protocol.apis import APIS, Api

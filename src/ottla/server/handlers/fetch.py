@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.log.files import FileRange, NotResident
+from ottla.log.file_range import FileRange
+from ottla.log.files import NotResident
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,

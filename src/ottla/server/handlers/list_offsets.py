@@ -14,7 +14,8 @@ from collections import Counter
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from ottla.log.files import FileRange, NotResident
+from ottla.log.file_range import FileRange
+from ottla.log.files import NotResident
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.offsets import (
     EARLIEST_LOCAL_TIMESTAMP,

@@ -1,0 +1,4 @@
+cdef class FileRange:
+    cdef readonly object handle
+    cdef readonly long long position
+    cdef readonly long long size

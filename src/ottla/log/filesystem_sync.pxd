@@ -1,0 +1,1 @@
+cpdef int _call_directly(int fd) except -1
