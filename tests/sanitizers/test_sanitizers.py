@@ -89,7 +89,7 @@ def test_compiled_modules_are_clean_under_the_sanitizers(room: str, package: Pat
     )
     assert used.stdout.startswith(str(package)), used.stderr
     tests = [str(PROJECT / "tests" / path) for path in LOADS[room]]
-    settings = ["-q", "-m", "not slow and not interop", "-p", "no:cacheprovider", "-o", "timeout=900"]
+    settings = ["-q", "-s", "-m", "not slow and not interop", "-p", "no:cacheprovider", "-o", "timeout=900"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *settings, *tests],
         cwd=PROJECT,
@@ -100,4 +100,5 @@ def test_compiled_modules_are_clean_under_the_sanitizers(room: str, package: Pat
     )
     found = "\n".join(path.read_text(errors="replace") for path in sorted(reports.iterdir()))
     assert not found, found
+    assert "runtime error" not in done.stderr, done.stderr  # which gcc's puts there in any case
     assert done.returncode == 0, done.stdout + done.stderr

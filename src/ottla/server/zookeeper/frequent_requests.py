@@ -109,7 +109,11 @@ def _start(frame: Any) -> Any:
 
 def _int(p: Any, position: int) -> int:
     return cython.cast(
-        cython.int, p[position] << 24 | p[position + 1] << 16 | p[position + 2] << 8 | p[position + 3]
+        cython.int,
+        cython.cast(cython.uint, p[position]) << 24
+        | p[position + 1] << 16
+        | p[position + 2] << 8
+        | p[position + 3],
     )
 
 
