@@ -67,7 +67,7 @@ def are_usable() -> bool:
 
 
 def are_outdated() -> bool:
-    """Whether a source in a checkout has changed since it was compiled; elsewhere times of files say nothing."""
+    """Whether a source in a checkout has changed since then. Elsewhere times of files say nothing."""
     project = os.path.dirname(os.path.dirname(_PACKAGE))
     if not os.path.exists(os.path.join(project, "setup.py")):
         return False
