@@ -78,6 +78,9 @@ class SickFile(SystemFile):
         self.disk.bytes_read[self.name] = self.disk.bytes_read.get(self.name, 0) + size
         return super().pread(size, position)
 
+    def direct(self) -> None:
+        return None  # writes and syncs, which can fail and be held
+
     def sync(self) -> None:
         if fnmatch(self.name, self.disk.held_paths):
             self.disk.held.wait(20)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
+import os
 import threading
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -74,6 +78,33 @@ def test_a_failed_sync_of_the_znode_log_stops_the_broker(tmp_path: Path) -> None
         assert_it_failed(running, disk, tmp_path)
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
         assert describe_topic(client, topic).error_code == ErrorCode.NONE
+
+
+def test_a_failed_direct_write_of_the_znode_log_stops_the_broker(tmp_path: Path) -> None:
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        if not refuse_direct_writes("*/coordination/*"):
+            pytest.skip("this file system has no direct writes")
+        with pytest.raises(PeerClosed):
+            create_topic(client)
+        assert isinstance(running.wait(), BrokerFailed)
+        assert not (tmp_path / "log" / CLEAN_MARKER).exists()
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        assert describe_topic(client, topic).error_code == ErrorCode.NONE
+
+
+def refuse_direct_writes(paths: str) -> bool:
+    """Puts read-only descriptors in the place of those of this process that write past the page cache."""
+    found = False
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # the list's own is closed by now
+            path = os.readlink(f"/proc/self/fd/{fd}")
+            if fnmatch(path, paths) and fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_DIRECT:
+                read_only = os.open(path, os.O_RDONLY)
+                os.dup2(read_only, fd, inheritable=False)
+                os.close(read_only)
+                found = True
+    return found
 
 
 def test_a_sync_that_fails_while_the_broker_stops_leaves_no_marker(tmp_path: Path) -> None:
