@@ -42,7 +42,7 @@ interop: setup
 soak: setup
 	$(BIN)/python -m pytest -m slow
 
-# Ottla against Apache Kafka (java, mvn and cc are needed): everything (reckoned to take an hour); or the main rows.
+# Ottla against Apache Kafka (java, mvn and cc are needed): everything (an hour); or the main rows.
 bench: setup
 	$(BIN)/python -m benchmarks.against_kafka
 

@@ -2,9 +2,9 @@
 
     python -m benchmarks.against_kafka [--quick] [--only TEXT] [--brokers kafka ottla ...] [--store]
 
-Both are started in turn, each on core 0 with its clients on the last core, warmed alike, and asked the same
-by the same compiled clients. Table, figures and picture go to .bench/results. Three comparisons are kept
-apart: where neither waits for the disk, where both do, and Ottla as it comes against Kafka as it comes.
+Brokers take turns on core 0, with their clients on the last core, warmed alike, and asked the same by the
+same compiled clients. Table, figures and picture go to .bench/results. Three comparisons are kept apart:
+where neither waits for the disk, where both do, and Ottla as it comes against Kafka as it comes.
 """
 
 from __future__ import annotations
@@ -50,8 +50,7 @@ def main() -> None:
         run = Run(Path(place), scale, results)
         results.limits = limits.measure(Path(place), run.clients.raw, scale.seconds)
         for number in range(scale.rounds):
-            for setup in setups:
-                run.round(number, setup, trials)
+            run.round(number, setups, trials)
     lines = results.lines(trials, COMPARISONS)
     _report(results, lines, options.store)
 

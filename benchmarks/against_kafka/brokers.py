@@ -5,25 +5,27 @@ from __future__ import annotations
 import base64
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
 from benchmarks.against_kafka.jars import kafka_classpath
 from benchmarks.peer import Peer
-from benchmarks.processes import SERVER_CORE, on_core
+from benchmarks.processes import SERVER_CORE, family, on_core
 
 from ottla.testing import BrokerDied, BrokerProcess
 
 _START_SECONDS_MAX = 300
 _STOP_SECONDS_MAX = 300
 _POLL_SECONDS = 0.005
+_AWAKENING_SECONDS = 0.3  # timers that came due meanwhile have run
 
 
 class Broker:
@@ -61,6 +63,25 @@ class Broker:
     def kill(self) -> None:
         """If it runs."""
         raise NotImplementedError
+
+    def pause(self) -> None:
+        """It stands still, with all that it has in memory, and costs the others nothing."""
+        self._signal(signal.SIGSTOP)
+
+    @contextmanager
+    def awake(self) -> Iterator[None]:
+        """Its turn: it stood still before and does afterwards."""
+        self._signal(signal.SIGCONT)
+        time.sleep(_AWAKENING_SECONDS)
+        try:
+            yield
+        finally:
+            self.pause()
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in family(self.pid):
+            with suppress(ProcessLookupError):  # a child that has ended, or it died: its trial says so
+                os.kill(pid, number)
 
     def discard(self) -> None:
         self.kill()
@@ -132,6 +153,7 @@ class ApacheKafka(Broker):
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
+        "broker.session.timeout.ms": "3600000",  # it may stand still while others are measured
     }
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:

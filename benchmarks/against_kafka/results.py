@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.against_kafka.limits import Limit
 from benchmarks.against_kafka.rows import DURABLE, UNFLUSHED, Comparison, Row, Setup, Trial
+from benchmarks.raw_load import UNDISTURBED
 
 _CLIENT_BOUND_SHARE = 0.9  # of a core: little is left that the broker could have used
 
@@ -20,6 +21,9 @@ class Samples:
 
     values: list[float] = field(default_factory=list)
     client_busy: list[float] = field(default_factory=list)
+    undisturbed: list[float] = field(
+        default_factory=list
+    )  # the share of each run in which the host let us be
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -98,8 +102,15 @@ class Results:
         for row in rows:
             samples = self.of(setup, row)
             samples.values.append(figures[row.figure])
-            if "client_busy" in figures:
-                samples.client_busy.append(figures["client_busy"])
+            for name in ("client_busy", UNDISTURBED):
+                if name in figures:
+                    getattr(samples, name).append(figures[name])
+
+    @property
+    def undisturbed(self) -> float:
+        """The share of the time in which the host of a virtual machine left it all its cores."""
+        shares = [share for samples in self._samples.values() for share in samples.undisturbed]
+        return statistics.fmean(shares) if shares else 1.0
 
     def fail(self, setup: Setup, rows: Iterable[Row], reason: str) -> None:
         for row in rows:

@@ -115,5 +115,5 @@ class Scale:
     cold_mib: int = 128  # read from the disk, in one run
 
 
-FULL = Scale("full", 2, 2, 2, 30, 256, 15)  # reckoned to take an hour, a third of it for many partitions
+FULL = Scale("full", 1, 3, 1, 30, 256, 15)
 QUICK = Scale("quick", 1, 3, 1, 8, 128, 8)

@@ -1,4 +1,6 @@
-"""Rounds: each starts every broker anew, one at a time, warms it, and runs its trials."""
+"""Rounds: each starts every broker anew and warms it; then they take turns, so that a slow time of the
+machine meets all of them. While one is asked, the others are stopped.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,14 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.against_kafka.bench import Bench, Clients
 from benchmarks.against_kafka.jars import kafka_version
 from benchmarks.against_kafka.results import Results
 from benchmarks.against_kafka.rows import Scale, Setup, Trial
-from benchmarks.raw_load import LoadFailed
+from benchmarks.raw_load import LoadFailed, least_disturbed
 
 from ottla.testing import BrokerDied
 
@@ -30,26 +32,37 @@ class Run:
         self._results = results
         self.clients = Clients(folder)
 
-    def round(self, number: int, setup: Setup, trials: Sequence[Trial]) -> None:
-        wanted = [trial for trial in trials if trial.is_due(setup, number)]
-        if shared := [trial for trial in wanted if not trial.fresh]:
-            with self._bench(number, setup, "shared") as bench:
-                self._run_shared(bench, setup, shared)
-        for at, trial in enumerate(trial for trial in wanted if trial.fresh):
-            with self._bench(number, setup, f"fresh-{at}") as bench:
-                self._try(bench, setup, trial)
+    def round(self, number: int, setups: Sequence[Setup], trials: Sequence[Trial]) -> None:
+        shared = [trial for trial in trials if not trial.fresh]
+        with ExitStack() as running:
+            wanted = [setup for setup in setups if any(trial.is_due(setup, number) for trial in shared)]
+            benches = [
+                (setup, running.enter_context(self._bench(number, setup, "shared"))) for setup in wanted
+            ]
+            ready = [(setup, bench) for setup, bench in benches if self._is_ready(bench, setup, shared)]
+            for trial in shared:
+                for _ in range(self._scale.runs):
+                    for setup, bench in ready:
+                        if trial.is_due(setup, number):
+                            with bench.broker.awake():
+                                self._try(bench, setup, trial)
+        for at, trial in enumerate(trial for trial in trials if trial.fresh):
+            for setup in setups:
+                if trial.is_due(setup, number):
+                    with self._bench(number, setup, f"fresh-{at}") as bench:
+                        self._try(bench, setup, trial)
 
-    def _run_shared(self, bench: Bench, setup: Setup, trials: Sequence[Trial]) -> None:
+    def _is_ready(self, bench: Bench, setup: Setup, trials: Sequence[Trial]) -> bool:
+        """Started, warmed, and stopped until it is its turn."""
         try:
             bench.broker.start()
             bench.warm_up()
         except _FAILURES as error:
             for trial in trials:
                 self._results.fail(setup, trial.rows, f"the broker did not get going: {error}"[:200])
-            return
-        for trial in trials:
-            for _ in range(self._scale.runs):
-                self._try(bench, setup, trial)
+            return False
+        bench.broker.pause()
+        return True
 
     @contextmanager
     def _bench(self, number: int, setup: Setup, what: str) -> Iterator[Bench]:
@@ -62,7 +75,7 @@ class Run:
     def _try(self, bench: Bench, setup: Setup, trial: Trial) -> None:
         began = time.monotonic()
         try:
-            figures = trial.run(bench)
+            figures = trial.run(bench) if trial.fresh else least_disturbed(lambda: trial.run(bench))
         except _FAILURES as error:
             self._results.fail(setup, trial.rows, f"{type(error).__name__}: {error}"[:200])
             outcome = f"failed: {error}"[:120]

@@ -11,12 +11,14 @@ _NAME, _FIGURE, _RATIO = 50, 24, 9
 _HEAD = f"{'':<{_NAME}}{'Ottla':>{_FIGURE}}{'Apache Kafka':>{_FIGURE}}{'ratio':>{_RATIO}}   promised"
 _LEGEND = (
     "Medians, ± half of the way from the least to the greatest run. The ratio is Ottla's figure divided by\n"
-    "Kafka's; (less): less is better. * the client used up its core: the broker could do more."
+    "Kafka's; (less): less is better. * the client used up its core: the broker could do more.\n"
+    "Time in which the host of a virtual machine took a core away does not count, for either."
 )
 
 
 def render(results: Results, lines: Sequence[Line]) -> str:
-    parts = [", ".join(f"{name}: {value}" for name, value in results.conditions.items()), _LEGEND]
+    conditions = {**results.conditions, "undisturbed by the host": f"{results.undisturbed:.0%} of the time"}
+    parts = [", ".join(f"{name}: {value}" for name, value in conditions.items()), _LEGEND]
     if results.limits:
         parts.append("\n".join(_limits(results, lines)))
     for comparison, members in groupby(lines, key=lambda line: line.comparison):

@@ -13,6 +13,9 @@
  * under way on each connection, and latencies count from when one was sent. Every answer must carry the next
  * correlation id of its connection and be as long as the first one. Prints one line of JSON; the first answer
  * goes to REQUEST_FILE.answer, so that the caller can see whether it was a good one.
+ *
+ * What counts is SECONDS in which the host of a virtual machine left it alone (undisturbed.h), as far as there are
+ * so many: a latency counts if nothing was disturbed from when it began until it ended.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -28,6 +31,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "undisturbed.h"
 
 enum { WINDOW = 4096, RECEIVE_BYTES = 1 << 20, EVENTS = 512, SAMPLES_MAX = 8 << 20 };
 
@@ -45,21 +50,17 @@ typedef struct {
 static uint8_t *request, *opening;
 static size_t request_bytes, opening_bytes, id_at = 8, number_at;
 static uint64_t number, step_size, started, count_max = UINT64_MAX;
-static uint32_t *samples; /* nanoseconds */
-static size_t sample_count;
-static uint64_t measured_from, answers, answers_in_all, answer_bytes, bytes_per_answer, events_seen;
+static uint32_t *samples; /* nanoseconds; in front those of slices that count */
+static size_t sample_count, samples_before; /* with and without those of the slice under way */
+static uint64_t answers_in_all, bytes_per_answer, events_in_all;
+static Undisturbed measured;
+static int measuring;
 static uint8_t *first_answer;
 static uint8_t scratch[RECEIVE_BYTES];
 
 static void fail(const char *what) {
     fprintf(stderr, "raw_load: %s: %s\n", what, errno ? strerror(errno) : "");
     exit(1);
-}
-
-static uint64_t now_ns(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec;
 }
 
 static uint32_t length_at(const uint8_t *frame) {
@@ -73,6 +74,19 @@ static void receive_all(int fd, size_t count) {
         got = recv(fd, scratch, count < sizeof scratch ? count : sizeof scratch, MSG_WAITALL);
         if (got <= 0) fail("the opening was not answered");
     }
+}
+
+static uint64_t done(void) { return answers_in_all + events_in_all; }
+
+/* Begins to measure when that is due, and forgets the latencies of a slice that does not count. */
+static void look_at_clock(uint64_t measured_from, double seconds, int last) {
+    if (!measuring && now_ns() >= measured_from) {
+        begin_undisturbed(&measured, seconds, done());
+        measuring = 1;
+    }
+    int ended = measuring ? end_slice(&measured, done(), last) : 0;
+    if (ended > 0) samples_before = sample_count;
+    if (ended < 0) sample_count = samples_before;
 }
 
 /* Requests of the opening one by one, while the socket still blocks. */
@@ -150,7 +164,7 @@ static void answer_complete(Connection *c, uint64_t size) {
     memcpy(&correlation, c->head + 4, 4);
     errno = 0;
     if (ntohl(correlation) == UINT32_MAX && id_at) {
-        if (now_ns() >= measured_from) events_seen++;
+        events_in_all++;
         return;
     }
     if (id_at && ntohl(correlation) != c->answered) fail("an answer out of order");
@@ -159,10 +173,8 @@ static void answer_complete(Connection *c, uint64_t size) {
     uint64_t now = now_ns(), since = c->since[c->answered % WINDOW];
     c->answered++;
     answers_in_all++;
-    if (since < measured_from) return;
-    answers++;
-    answer_bytes += size;
-    if (sample_count < SAMPLES_MAX) samples[sample_count++] = (uint32_t)(now - since);
+    if (!measuring || sample_count == SAMPLES_MAX) return;
+    if (since >= measured.clean_since) samples[sample_count++] = (uint32_t)(now - since);
 }
 
 static void take_answers(Connection *c) {
@@ -245,12 +257,12 @@ int main(int count, char **arguments) {
     for (int at = 0; at < connections; at++) open_connection(&all[at], arguments[1], atoi(arguments[2]), epoll);
 
     uint64_t began = now_ns(), due = began, step = rate > 0 ? (uint64_t)(1e9 / rate) : 0;
-    measured_from = began + (uint64_t)(warmup * 1e9);
-    uint64_t end = measured_from + (uint64_t)(seconds * 1e9);
+    uint64_t measured_from = began + (uint64_t)(warmup * 1e9);
     int next = 0;
     if (!step)
         for (int at = 0; at < connections; at++) fill_window(&all[at], epoll, in_flight);
-    while (now_ns() < end && answers_in_all < count_max) {
+    for (look_at_clock(measured_from, seconds, 0); !(measuring && is_long_enough(&measured)) && answers_in_all < count_max;
+         look_at_clock(measured_from, seconds, 0)) {
         struct epoll_event events[EVENTS];
         struct timespec wait = {.tv_nsec = 100000000};
         if (step) {
@@ -272,16 +284,14 @@ int main(int count, char **arguments) {
             want_write(c, epoll, !send_request(c, due));
         }
     }
-    double elapsed = (double)(now_ns() - measured_from) / 1e9;
+    look_at_clock(measured_from, seconds, 1);
     if (bytes_per_answer) save_first_answer(arguments[3]);
     else if (in_flight || step) fail("no answer came");
     qsort(samples, sample_count, sizeof *samples, by_size);
-    printf("{\"requests\": %llu, \"all_requests\": %llu, \"seconds\": %.3f, \"per_second\": %.1f, \"sent_mb_per_second\": %.2f, "
-           "\"received_mb_per_second\": %.2f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f, "
-           "\"events\": %llu}\n",
-           (unsigned long long)answers, (unsigned long long)answers_in_all, elapsed, (double)answers / elapsed,
-           (double)answers * (double)request_bytes / elapsed / 1e6, (double)answer_bytes / elapsed / 1e6,
-           quantile_us(0.5), quantile_us(0.99), quantile_us(0.999), quantile_us(1),
-           (unsigned long long)events_seen);
+    double per_second = done_per_second(&measured), mb = 1e6;
+    printf("{\"all_requests\": %llu, \"undisturbed\": %.3f, \"per_second\": %.1f, \"sent_mb_per_second\": %.2f, "
+           "\"received_mb_per_second\": %.2f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
+           (unsigned long long)answers_in_all, undisturbed_share(&measured), per_second, per_second * (double)request_bytes / mb,
+           per_second * (double)bytes_per_answer / mb, quantile_us(0.5), quantile_us(0.99), quantile_us(0.999), quantile_us(1));
     return 0;
 }

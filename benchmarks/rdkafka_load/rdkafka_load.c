@@ -5,9 +5,10 @@
  *     rdkafka_load transactions TOPIC RECORDS VALUE_BYTES SECONDS [PROPERTY=VALUE ...]
  *
  * `produce` gives each partition RUN records in turn and ends after COUNT records or SECONDS, whichever is
- * first; the clock runs from after a first record was delivered until the last one was. `consume` reads
- * partition 0 from its beginning; the clock runs from its first records on. `transactions` puts RECORDS into each.
- * `client_busy` is the processor time of that span, in cores.
+ * first; the clock runs from after a first record was delivered until the last one was. `consume` reads partition 0 from its beginning;
+ * the clock runs from its first records on. `transactions` puts RECORDS into each. What counts is time in which the
+ * host of a virtual machine left it alone (../raw_load/undisturbed.h), as far as there is so much.
+ * `client_busy` is the processor time of the whole span, in cores.
  * Values are different pieces of the same text, which compresses about as well as words do.
  *
  * librdkafka's headers need not be installed: what is used of its stable interface is declared here, and the
@@ -19,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "../raw_load/undisturbed.h"
 
 typedef struct rd_kafka_s rd_kafka_t;
 typedef struct rd_kafka_conf_s rd_kafka_conf_t;
@@ -81,8 +84,16 @@ static double seconds_of(clockid_t clock) {
 
 static double now_seconds(void) { return seconds_of(CLOCK_MONOTONIC); }
 
+static Undisturbed measured;
+static double measured_since, used_before;
+
 /* Of processor time, in all threads. */
 static double used_seconds(void) { return seconds_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+static void begin_to_measure(double seconds, uint64_t done) {
+    begin_undisturbed(&measured, seconds, done);
+    measured_since = now_seconds(), used_before = used_seconds();
+}
 
 /* Words from a vocabulary of 2,000, the same ones in every run. */
 static void write_text(void) {
@@ -129,9 +140,11 @@ static void flush(rd_kafka_t *client) {
     if (error) fail("flush", rd_kafka_err2str(error));
 }
 
-static void print(const char *unit, uint64_t count, double seconds, double used) {
-    printf("{\"%s\": %llu, \"seconds\": %.4f, \"per_second\": %.1f, \"client_busy\": %.3f}\n", unit,
-           (unsigned long long)count, seconds, (double)count / seconds, used / seconds);
+static void print(uint64_t done) {
+    end_slice(&measured, done, 1);
+    double busy = (used_seconds() - used_before) / (now_seconds() - measured_since);
+    printf("{\"per_second\": %.1f, \"undisturbed\": %.3f, \"client_busy\": %.3f}\n", done_per_second(&measured),
+           undisturbed_share(&measured), busy);
 }
 
 static void produce(int count, char **arguments) {
@@ -143,25 +156,28 @@ static void produce(int count, char **arguments) {
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, arguments[0], NULL);
     send_record(client, topic, 0, partitions, size);
     flush(client);
-    delivered = 0;
-    double began = now_seconds(), used = used_seconds();
-    while (sent < wanted) {
+    begin_to_measure(seconds, delivered);
+    while (sent < wanted && !is_long_enough(&measured)) {
         send_record(client, topic, sent++, partitions, size);
         if (sent % RUN) continue;
         rd_kafka_poll(client, 0);
-        if (now_seconds() - began > seconds) break;
+        end_slice(&measured, delivered, 0);
     }
-    flush(client);
-    print("records", delivered, now_seconds() - began, used_seconds() - used);
+    for (double deadline = now_seconds() + TIMEOUT_MS / 1000.0; delivered < sent + 1;) {
+        if (now_seconds() > deadline) fail("flush", "records are not delivered");
+        rd_kafka_poll(client, 1);
+        end_slice(&measured, delivered, 0);
+    }
+    print(delivered);
 }
 
 static void consume(int count, char **arguments) {
     static rd_kafka_message_t *messages[BATCH];
-    uint64_t wanted = (uint64_t)atoll(arguments[1]), all = 0, measured = 0;
+    uint64_t wanted = (uint64_t)atoll(arguments[1]), all = 0;
     rd_kafka_t *client = open_client(CONSUMER, count - 2, arguments + 2);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, arguments[0], NULL);
     if (rd_kafka_consume_start(topic, 0, FROM_BEGINNING)) fail("consume", "cannot begin");
-    double began = 0, last = now_seconds(), used = 0;
+    double last = now_seconds();
     while (all < wanted) {
         ssize_t found = rd_kafka_consume_batch(topic, 0, 100, messages, BATCH);
         if (found < 0) fail("consume", rd_kafka_err2str(rd_kafka_last_error()));
@@ -169,22 +185,22 @@ static void consume(int count, char **arguments) {
             int error = messages[at]->err;
             if (error && error != END_OF_PARTITION) fail("consume", rd_kafka_err2str(error));
             all += !error;
-            if (began > 0) measured += !error;
             rd_kafka_message_destroy(messages[at]);
         }
         double now = now_seconds();
         if (found > 0) last = now;
-        if (began == 0 && all) began = now, used = used_seconds();
+        if (measured_since == 0 && all) begin_to_measure(0, all);
+        end_slice(&measured, all, 0);
         if (now - last > TIMEOUT_MS / 1000.0) fail("consume", "no records come");
     }
-    print("records", measured, last - began, used_seconds() - used);
+    print(all);
     rd_kafka_consume_stop(topic, 0);
 }
 
 static void transactions(int count, char **arguments) {
     uint64_t records = (uint64_t)atoll(arguments[1]), sent = 0, committed = 0;
     size_t size = (size_t)atol(arguments[2]);
-    double seconds = atof(arguments[3]), began = 0, used = 0;
+    double seconds = atof(arguments[3]);
     rd_kafka_t *client = open_client(PRODUCER, count - 4, arguments + 4);
     rd_kafka_topic_t *topic = rd_kafka_topic_new(client, arguments[0], NULL);
     expect("init_transactions", rd_kafka_init_transactions(client, TIMEOUT_MS));
@@ -192,14 +208,11 @@ static void transactions(int count, char **arguments) {
         expect("begin_transaction", rd_kafka_begin_transaction(client));
         for (uint64_t at = 0; at < records; at++) send_record(client, topic, sent++, 1, size);
         expect("commit_transaction", rd_kafka_commit_transaction(client, TIMEOUT_MS));
-        if (began == 0) { /* the first one finds its coordinator and does not count */
-            began = now_seconds(), used = used_seconds();
-            continue;
-        }
-        committed++;
-        if (now_seconds() - began > seconds) break;
+        if (committed++ == 0) begin_to_measure(seconds, committed); /* the first one finds its coordinator */
+        end_slice(&measured, committed, 0);
+        if (is_long_enough(&measured)) break;
     }
-    print("transactions", committed, now_seconds() - began, used_seconds() - used);
+    print(committed);
 }
 
 int main(int count, char **arguments) {

@@ -19,6 +19,8 @@ _AT_ONCE_MAX = 1_000  # partitions of one request: a Kafka that syncs each would
 _AT_ONCE_TIMES = 7
 _AT_ONCE_SECONDS_MAX = 120
 _SPREAD = {"acks": "all", "linger.ms": 5}
+_SPREAD_RECORDS = 1_000_000  # a hundred for each of ten thousand: all of them have their turn
+_SPREAD_SECONDS_MAX = 20
 
 
 def _trial(count: int, once: float | None = None, spread: float | None = None) -> Trial:
@@ -31,7 +33,13 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         idle_cpu = bench.idle_cpu()
         to_one = bench.ask(produce(100), _TOPIC, Shape(64))
         to_all = bench.clients.rdkafka.produce(
-            bench.address, _TOPIC, 100, _SPREAD, seconds=bench.scale.seconds, partitions=count
+            bench.address,
+            _TOPIC,
+            100,
+            _SPREAD,
+            seconds=_SPREAD_SECONDS_MAX,
+            count=_SPREAD_RECORDS,
+            partitions=count,
         )
         at_once = {}
         if count <= _AT_ONCE_MAX:
