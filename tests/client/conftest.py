@@ -15,6 +15,7 @@ NewTopicName = Callable[..., str]
 
 QUICK_GROUPS = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.consumer.min.session.timeout.ms": "2000",

@@ -12,6 +12,7 @@ from compat.broker import unique_name
 from compat.waiting import eventually
 from ottla.client.admin import Admin
 from ottla.client.admin_values import CreatedTopic, NewTopic, ReplicaSize
+from ottla.client.conversation import Call, Conversation
 from ottla.client.errors import (
     BrokerError,
     InvalidSetting,
@@ -167,6 +168,34 @@ def test_an_empty_partition_starts_and_ends_at_zero(admin: Admin, new_topic: New
     assert admin.list_offsets({partitions[0]: Start()})[partitions[0]].offset == 0
     with pytest.raises(ValueError, match="resolve_offsets"):
         admin.list_offsets({partitions[0]: FromEnd(1)})
+
+
+def test_who_leads_is_not_asked_again_a_moment_later_unless_that_has_changed(
+    admin: Admin, bootstrap: str, new_topic: NewTopicName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    begin = Conversation._begin
+
+    def noting(conversation: Conversation, call: Call) -> list[memoryview]:
+        asked.append(call.api.name)
+        return begin(conversation, call)
+
+    grown, gone = new_topic(1), new_topic(1)
+    targets = [TopicPartition(grown, 0), TopicPartition(gone, 0)]
+    with Admin(bootstrap) as client:
+        client.topics([grown, gone])
+        with monkeypatch.context() as patched:
+            patched.setattr(Conversation, "_begin", noting)
+            assert client.latest_offsets(targets) == client.earliest_offsets(targets)
+        assert set(asked) == {"ListOffsets"}
+        admin.create_partitions(grown, 2)
+        assert eventually(lambda: len(admin.partitions_of(grown)) == 2)
+        assert client.latest_offsets([TopicPartition(grown, 1)]) == {TopicPartition(grown, 1): 0}
+        client.topics([grown, gone])
+        admin.delete_topic(gone)
+        assert eventually(lambda: gone not in admin.topic_names())
+        with pytest.raises(UnknownTopic):
+            client.latest_offsets(targets)
 
 
 def test_log_directories_tell_the_sizes_of_partitions(admin: Admin, new_topic: NewTopicName) -> None:

@@ -224,7 +224,7 @@ def test_a_full_buffer_waits_then_raises_and_close_0_fails_what_is_left(
     told: list[ClientError | None] = []
 
     async def work() -> None:
-        producer = aio.Producer(bootstrap, linger_ms=60_000, buffer_memory=3000, max_block_ms=100)
+        producer = aio.Producer(bootstrap, linger_ms=60_000, buffer_memory=3000, max_block_ms=5_000)
         await producer.send(topic, b"x" * 500, on_delivery=lambda _, error: told.append(error))
         for _ in range(20):
             await producer.send(topic, b"x" * 1000)  # waits for room, which ends the lingering
@@ -260,7 +260,7 @@ def test_a_stalled_broker_fills_the_buffer_and_the_loop_goes_on() -> None:
                     await asyncio.sleep(0.01)
 
             ticking = asyncio.create_task(tick())
-            settings = {"buffer.memory": 3000, "max.block.ms": 300, "linger.ms": 0}
+            settings = {"buffer.memory": 3000, "max.block.ms": 1_500, "linger.ms": 0}
             producer = aio.Producer(wired.bootstrap, **settings)  # type: ignore[arg-type]
             await (await producer.send("stalled", b"first"))
             wired.wire.stall("Produce")

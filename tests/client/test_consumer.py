@@ -195,6 +195,23 @@ def test_a_batch_larger_than_the_limit_is_still_read(bootstrap: str, new_topic: 
         assert {record.partition for record in poll_until(consumer, 2)} == {0, 1}
 
 
+def test_a_poll_has_records_when_there_are_enough_or_time_is_up(
+    bootstrap: str, new_topic: NewTopicName
+) -> None:
+    name = new_topic()
+    place = TopicPartition(name, 0)
+    with Producer(bootstrap, linger_ms=0) as producer:
+        producer.send(name, b"little").result(30)
+        with Consumer(bootstrap, fetch_min_bytes=10_000_000, fetch_max_wait_ms=200) as consumer:
+            consumer.assign({place: "start"})
+            assert [record.value for record in consumer.poll(30)] == [b"little"]
+        with Consumer(bootstrap, fetch_min_bytes=10_000, fetch_max_wait_ms=25_000) as consumer:
+            consumer.assign({place: "start"})
+            assert consumer.poll(0.5) == []
+            producer.send(name, b"x" * 10_000).result(30)
+            assert [record.offset for record in consumer.poll(20)] == [0, 1]
+
+
 def test_a_topic_created_anew_is_read_from_its_start(
     bootstrap: str, admin: Admin, new_topic: NewTopicName
 ) -> None:

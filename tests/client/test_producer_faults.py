@@ -7,12 +7,13 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from client.wired import WiredBroker, wired_broker
 from ottla.client.delivery import SendFuture
-from ottla.client.errors import ClientError, TimedOut
+from ottla.client.errors import BufferFull, ClientError, Closed, TimedOut
 from ottla.client.producer import Producer
 from ottla.client.reading import read
 from ottla.model.errors import ErrorCode
@@ -40,6 +41,14 @@ def values(wired: WiredBroker, topic: str, partition: int = 0) -> list[bytes | N
 
 def numbers(count: int) -> list[bytes]:
     return [b"%d" % number for number in range(count)]
+
+
+def wait_for_topic(producer: Producer, topic: str) -> None:
+    """However long a busy machine takes to tell of it: afterwards max.block.ms is about the buffer alone."""
+    for _ in range(300):
+        with suppress(TimedOut):
+            producer.partition_count(topic)
+            return
 
 
 def send_numbers(producer: Producer, topic: str, count: int) -> list[SendFuture]:
@@ -114,11 +123,59 @@ def test_a_producer_id_is_asked_for_until_it_comes(wired: WiredBroker, topic: st
 
 
 def test_a_producer_without_the_right_fails_its_records(wired: WiredBroker, topic: str) -> None:
-    wired.wire.fail("InitProducerId", ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    with Producer(wired.bootstrap, linger_ms=500) as producer:
-        future = producer.send(topic, b"", partition=0)
-        error = future.exception(30)
-    assert error is None or "CLUSTER_AUTHORIZATION_FAILED" in str(error)
+    wired.wire.fail("InitProducerId", ErrorCode.CLUSTER_AUTHORIZATION_FAILED, times=1_000)
+    with Producer(wired.bootstrap, **QUICK) as producer:
+        with pytest.raises(ClientError, match="CLUSTER_AUTHORIZATION_FAILED"):
+            producer.send(topic, b"", partition=0).result(30)
+        wired.wire.forget_faults()  # somebody gives it the right
+        assert producer.send(topic, b"", partition=0).result(30).offset == 0
+
+
+def test_a_record_is_tried_again_as_often_as_retries_says(wired: WiredBroker, topic: str) -> None:
+    with Producer(wired.bootstrap, retries=2, **QUICK) as producer:
+        assert producer.send(topic, b"first", partition=0).result(30).offset == 0
+        wired.wire.fail("Produce", ErrorCode.NOT_LEADER_OR_FOLLOWER, times=2)
+        assert producer.send(topic, b"second", partition=0).result(30).offset == 1
+        wired.wire.fail("Produce", ErrorCode.NOT_LEADER_OR_FOLLOWER, times=3)
+        with pytest.raises(ClientError, match="NOT_LEADER_OR_FOLLOWER"):
+            producer.send(topic, b"given up", partition=0).result(30)
+        assert producer.send(topic, b"third", partition=0).result(30).offset == 2
+    assert values(wired, topic) == [b"first", b"second", b"third"]
+
+
+def test_a_stalled_broker_fills_the_buffer_and_nothing_is_dropped(wired: WiredBroker, topic: str) -> None:
+    limits = {"buffer.memory": 3_000, "max.block.ms": 100, "request.timeout.ms": 1_500}
+    with Producer(wired.bootstrap, **limits, **QUICK) as producer:  # type: ignore[arg-type]
+        wait_for_topic(producer, topic)
+        producer.send(topic, b"before", partition=0).result(30)
+        wired.wire.stall("Produce")
+        futures: list[SendFuture] = []
+
+        def send_many() -> None:
+            while len(futures) < 1_000:
+                futures.append(producer.send(topic, b"%d" % len(futures), partition=0))
+
+        with pytest.raises(BufferFull, match=r"buffer\.memory"):
+            send_many()
+        assert [future.result(30).offset for future in futures] == list(range(1, 1 + len(futures)))
+    assert values(wired, topic) == [b"before", *numbers(len(futures))]
+
+
+def test_flush_and_close_wait_no_longer_than_they_are_told(wired: WiredBroker, topic: str) -> None:
+    with Producer(wired.bootstrap, request_timeout_ms=1500, **QUICK) as producer:
+        producer.send(topic, b"before", partition=0).result(30)
+        wired.wire.stall("Produce")
+        future = producer.send(topic, b"after", partition=0)
+        with pytest.raises(TimedOut):
+            producer.flush(0.1)
+        assert not future.done()
+        producer.flush(30)
+        assert future.done()
+        wired.wire.stall("Produce")
+        lost = producer.send(topic, b"too late", partition=0)
+        producer.close(0.1)
+        assert isinstance(lost.exception(0), Closed)
+    assert values(wired, topic)[:2] == [b"before", b"after"]
 
 
 def test_a_killed_broker_loses_nothing_that_was_acknowledged(wired: WiredBroker, topic: str) -> None:

@@ -124,7 +124,7 @@ def test_a_fenced_producer_is_told_so_wherever_it_hears_of_it(
 
 
 def test_a_commit_that_took_too_long_is_waited_for_again(wired: WiredBroker, topic: str) -> None:
-    with transactional(wired, **{"max.block.ms": 300, "request.timeout.ms": 700}) as producer:
+    with transactional(wired, **{"max.block.ms": 1_000, "request.timeout.ms": 2_500}) as producer:
         producer.init_transactions()
         producer.begin_transaction()
         producer.send(topic, b"value", partition=0)

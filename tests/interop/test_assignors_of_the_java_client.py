@@ -17,6 +17,7 @@ from confluent_kafka import Consumer as ConfluentConsumer
 
 from interop.apache_kafka import apache_kafka_in_two_racks
 from interop.builds import java_command
+from interop.kafka_tool import kafka_tool
 from ottla.client import Admin, Consumer
 from ottla.client.assignors import BUILT_IN, Assigned, Member, RackAwareAssignor
 from ottla.client.group_formats import Subscription, encode_subscription
@@ -189,9 +190,39 @@ def test_a_mixed_group_reads_within_its_racks(tmp_path: Path, leader: str) -> No
         )
 
 
-def _poll_until(ours: Consumer, stock: ConfluentConsumer, condition: Callable[[], bool]) -> None:
+def test_a_group_follows_replicas_that_move_to_other_racks(tmp_path: Path) -> None:
+    with apache_kafka_in_two_racks(tmp_path) as bootstrap, ExitStack() as stack:
+        with Admin(bootstrap) as admin:
+            admin.create_topic("topic", assignment={0: [1], 1: [2], 2: [1], 3: [2]})
+        settings: dict[str, object] = {"group.id": "group", "metadata.max.age.ms": 500}
+        far, near = (
+            stack.enter_context(Consumer(bootstrap, strategy=("range",), client_rack=rack, **settings))
+            for rack in ("far", "near")
+        )
+
+        def read(partitions: set[int], others: set[int]) -> bool:
+            shares = [{each.partition for each in member.assignment()} for member in (far, near)]
+            return shares == [partitions, others]
+
+        for member in (far, near):
+            member.subscribe(["topic"])
+        _poll_until(far, near, lambda: read({0, 2}, {1, 3}))
+        moves = [
+            {"topic": "topic", "partition": partition, "replicas": [replica]}
+            for partition, replica in ((0, 2), (1, 1), (2, 2), (3, 1))
+        ]
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": moves}))
+        kafka_tool(
+            "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+            *("--bootstrap-server", bootstrap, "--reassignment-json-file", str(plan), "--execute"),
+        )
+        _poll_until(far, near, lambda: read({1, 3}, {0, 2}))
+
+
+def _poll_until(ours: Consumer, other: Consumer | ConfluentConsumer, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
-        assert time.monotonic() < deadline, (ours.assignment(), stock.assignment())
+        assert time.monotonic() < deadline, (ours.assignment(), other.assignment())
         ours.poll(0.1)
-        stock.poll(0.1)
+        other.poll(0.1)

@@ -28,16 +28,19 @@ SUITES = (
     "partitioners",
     "plugins",
     "groups",
+    "commits",
+    "long_work",
     "server_groups",
     "settings",
     "delivery_guarantees",
     "transactions",
+    "patterns/backlog",
     "patterns/half_messages",
     "patterns/outbox",
     "patterns/failures_pace_and_routes",
 )
 
-OLDER_SUITES = ("transactions", "producer", "groups", "delivery_guarantees", "aio")
+OLDER_SUITES = ("transactions", "producer", "groups", "commits", "long_work", "delivery_guarantees", "aio")
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
@@ -67,6 +70,6 @@ def test_the_clients_do_the_same_with_apache_kafka(tmp_path: Path) -> None:
 def test_the_clients_do_the_same_with_a_kafka_of_before(tmp_path: Path) -> None:
     """3.9, on ZooKeeper: transactions the older way, and no groups whose brokers assign."""
     with CoordinationProcess() as service:
-        kafka = Kafka39(tmp_path / "kafka", service.zookeeper, tmp_path / "logs", {})
+        kafka = Kafka39(tmp_path / "kafka", service.zookeeper, tmp_path / "logs", QUICK_GROUPS)
         with kafka:
             run_suites(kafka.address, OLDER_SUITES)

@@ -46,6 +46,8 @@ from ottla.protocol.messages.offset_for_leader_epoch import (
 
 T = TypeVar("T")
 
+_TOLD_MS_MAX = 1_000  # for so long an answer tells who leads; a leader that has moved is looked up anyway
+
 Question = tuple[Address, dict[str, list[TopicPartition]]]
 
 
@@ -236,10 +238,13 @@ async def ask_leaders(
     """Asks the leader of every partition until each has answered; no answer is asked for twice."""
     left = list(dict.fromkeys(partitions))
     answers: dict[TopicPartition, T] = {}
+    known = _lately_told(cluster, left)
 
     async def round_of_questions(deadline_ms: int) -> None:
-        nonlocal left
-        seen = await admin_topics.view(cluster, sorted({target.topic for target in left}), deadline_ms)
+        nonlocal left, known
+        seen, known = known, None
+        if seen is None:
+            seen = await admin_topics.view(cluster, sorted({target.topic for target in left}), deadline_ms)
         for address, targets in _by_leader(seen, left):
             answers.update(await ask(address, targets))
             left = [target for target in left if target not in answers]
@@ -247,6 +252,13 @@ async def ask_leaders(
     if left:
         await cluster.retry(round_of_questions, deadline_ms)
     return answers
+
+
+def _lately_told(cluster: Cluster, partitions: Iterable[TopicPartition]) -> ClusterView | None:
+    """What the caller asked a moment ago, if that names all leaders: most have asked for the topics first."""
+    if cluster.told_at_ms is None or cluster.now_ms() - cluster.told_at_ms > _TOLD_MS_MAX:
+        return None
+    return cluster.told if all(cluster.told.leader(each) is not None for each in partitions) else None
 
 
 def _by_leader(seen: ClusterView, partitions: Iterable[TopicPartition]) -> list[Question]:

@@ -76,7 +76,8 @@ async def view(cluster: Cluster, topics: Iterable[str] | None, deadline_ms: int)
             raise await unknown_topic(cluster, topic.name or "", deadline_ms)
         if topic.error_code not in (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE):
             raise broker_error(topic.error_code, f"topic {topic.name!r}")
-    return view_of(answer)
+    cluster.told, cluster.told_at_ms = view_of(answer), cluster.now_ms()
+    return cluster.told
 
 
 async def _ask(cluster: Cluster, topics: list[str] | None, deadline_ms: int) -> MetadataResponse:

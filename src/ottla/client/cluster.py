@@ -11,6 +11,7 @@ from typing import ClassVar, TypeVar
 
 from ottla.client.addresses import Address, parse_bootstrap
 from ottla.client.backoff import Backoff
+from ottla.client.cluster_view import ClusterView
 from ottla.client.conversation import Call, Done
 from ottla.client.errors import (
     AdvertisedUnreachable,
@@ -57,6 +58,8 @@ class Cluster:
         )
         self.last_problem: ClientError | None = None  # why the last metadata request failed; None: it did not
         self.last_failure: ClientError | None = None  # why the call under way is tried again
+        self.told = ClusterView()  # the last answer to a caller who asked for topics of its own choice
+        self.told_at_ms: int | None = None
         self._request_timeout_ms = settings.integer("request.timeout.ms")
         self._turn = -1  # which address was asked last
         self._refusals = 0  # addresses in a row that failed in a way that waiting does not mend

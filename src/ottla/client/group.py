@@ -172,8 +172,8 @@ class Group:
             return
         if member.stage is Stage.SYNCING:
             await self._sync(member, now_ms)
-        elif member.wants_to_join and member.topics:
-            await self._join(member, now_ms)
+        elif member.wants_to_join and (member.topics or member.member_id):
+            await self._join(member, now_ms)  # also when its pattern finds nothing any more: others wait
 
     def next_ms(self, now_ms: int, idle_ms: int) -> int:
         return idle_ms if now_ms >= self._not_before_ms else min(idle_ms, self._not_before_ms - now_ms)
@@ -203,19 +203,18 @@ class Group:
             return
         self._topics_checked_ms = now_ms
         wanted = None if self._pattern is not None else (*known, *self._missing)
-        found = await self._look_up(wanted, now_ms + _LOOKUP_MS)
+        try:
+            found = await self._look_up(wanted, now_ms + _LOOKUP_MS)
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            self._topics_checked_ms = now_ms - age_ms + min(age_ms, _MISSING_MS)  # soon again
+            return
         counts = found.partition_counts
-        have_come = any(topic in counts for topic in self._missing)
         if self._pattern is not None:
             member.subscribe(sorted(topic for topic in counts if self._pattern.search(topic)))
-        have_moved = self.rules.rack is not None and any(
-            found.racks.get(target, racks) != racks for target, racks in self._topics.racks.items()
-        )
-        if (
-            have_come
-            or have_moved
-            or any(counts.get(topic, count) != count for topic, count in known.items())
-        ):
+        have_come = any(topic in counts for topic in self._missing)
+        if have_come or self._topics.have_changed(found, heed_racks=self.rules.rack is not None):
             member.rebalance()
 
     # -- joining -------------------------------------------------------------------------------------------
@@ -224,11 +223,13 @@ class Group:
         if not await self._has_coordinator():
             return
         if not self._is_prepared:
-            if self._heartbeats is not None:
-                self._heartbeats.pause()
             if member.is_lost or not member.is_cooperative:
                 await self._leave_partitions(member)
+            if self._heartbeats is not None:
+                self._heartbeats.pause()  # not before: a listener may take longer than the session lasts
             self._is_prepared = True
+            if not await self._has_coordinator():  # a commit that failed has forgotten it
+                return
 
         def take(result: Message | ClientError, _version: int) -> None:
             self._in_flight = False
@@ -261,6 +262,8 @@ class Group:
         self._topics = found
         if topics is not None:
             self._missing = tuple(sorted(topics - found.partition_counts.keys()))
+        if not await self._has_coordinator():  # an answer to a commit may have come meanwhile
+            return
 
         def take(result: Message | ClientError, _version: int) -> None:
             self._in_flight = False
@@ -285,6 +288,7 @@ class Group:
     async def _sit_down(self, member: Membership, assigned: tuple[TopicPartition, ...]) -> None:
         """A new generation: gives up what others get, and begins with what is new."""
         self._is_prepared = False
+        self._beat(member)
         revoked = tuple(target for target in member.owned if target not in assigned)
         added = tuple(target for target in assigned if target not in member.owned)
         if revoked:
@@ -292,7 +296,6 @@ class Group:
             await told(self.listener.on_partitions_revoked(revoked))
             member.rebalance()  # so that others get what was given up
         member.take_over(assigned)
-        self._beat(member)
         self._seat.take_seat(assigned)
         await told(self.listener.on_partitions_assigned(added))
 

@@ -37,7 +37,7 @@ class Heartbeats:
         self._member_id = ""
         self._generation = -1
         self._polled_ms = 0
-        self._code = ErrorCode.NONE  # the first error since the consumer last looked
+        self._code = ErrorCode.NONE  # the last error since the consumer last looked
 
     # -- for the consumer ----------------------------------------------------------------------------------
 
@@ -88,7 +88,8 @@ class Heartbeats:
         with self._lock:
             if generation == self._generation:
                 self._code = code
-                if not code.retriable:
+                # Who is asked to join again stays alive until the user polls, or for max.poll.interval.ms.
+                if code is not ErrorCode.REBALANCE_IN_PROGRESS and not code.retriable:
                     self._coordinator = None
 
     async def _say(self, coordinator: Address, generation: int, member_id: str) -> ErrorCode:

@@ -67,6 +67,18 @@ class GroupTopics:
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     racks: ReplicaRacks = field(default_factory=dict)
 
+    def have_changed(self, now: GroupTopics, *, heed_racks: bool) -> bool:
+        """Whether the leader would assign these in another way now. One that is gone may come back."""
+        there = self.partition_counts.keys() & now.partition_counts.keys()
+        if any(self.partition_counts[topic] != now.partition_counts[topic] for topic in there):
+            return True
+        nowhere = frozenset[str]()
+        return heed_racks and any(
+            self.racks.get(target, nowhere) != now.racks.get(target, nowhere)
+            for target in self.racks.keys() | now.racks.keys()
+            if target.topic in there
+        )
+
 
 class Membership:
     def __init__(self, rules: GroupRules) -> None:

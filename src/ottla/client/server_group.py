@@ -15,6 +15,7 @@ from ottla.client import admin_topics
 from ottla.client.addresses import Address
 from ottla.client.errors import ClientError
 from ottla.client.group import AnyMembership, Group, told
+from ottla.client.membership import Stage
 from ottla.client.pulse import Pulse
 from ottla.client.server_membership import Assigned, ServerMembership, flat
 from ottla.model.topics import TopicId
@@ -63,7 +64,7 @@ class ServerGroup(Group):
         if member.fatal is not None:
             raise member.fatal
         await self._watch_topics(member, now_ms)
-        if not member.topics:
+        if not member.topics and self._pulse is None:
             return
         with self._lock:
             self._polled_ms = now_ms
@@ -146,7 +147,8 @@ class ServerGroup(Group):
         if pulse is None or member is None:
             return
         with self._lock:
-            if member.fatal is not None or member.is_lost or self._is_stuck:
+            has_nothing = member.stage is Stage.OUT and not member.topics  # to join with
+            if member.fatal is not None or member.is_lost or self._is_stuck or has_nothing:
                 return
             silent_ms = pulse.cluster.now_ms() - self._polled_ms
             self._is_stuck = silent_ms > self.rules.rebalance_timeout_ms
