@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from compat.waiting import eventually
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.model.topics import TopicPartition
@@ -78,8 +79,8 @@ def _rows(**options: str) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
-def _until_checkpointed(broker: BrokerProcess) -> None:
-    targets = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
+def _until_checkpointed(broker: BrokerProcess, partitions: int = 2) -> None:
+    targets = [TopicPartition(TOPIC, index) for index in range(partitions)]
     with Admin(broker.bootstrap) as admin:
         wanted = admin.latest_offsets(targets)
     deadline = time.monotonic() + 60
@@ -139,6 +140,26 @@ def test_without_a_broker(filled: BrokerProcess, tmp_path: Path) -> None:
         filled.start()
     with pytest.raises(InvalidOption, match="neither a data directory nor a partition's"):
         _rows(path=str(tmp_path))
+
+
+def test_a_compacted_topic_gives_what_is_left_of_it_in_ranges_of_any_size(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data", {**_SETTINGS, "log.cleaner.backoff.ms": "100"}) as broker:
+        with Admin(broker.bootstrap) as admin:
+            configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "300"}
+            admin.create_topic(TOPIC, partitions=1, replication_factor=1, configs=configs)
+        for _ in range(3):
+            with Producer(broker.bootstrap) as producer:
+                for number in range(50):
+                    producer.send(TOPIC, b"%d" % number, key=b"%d" % (number % 10))
+            time.sleep(0.4)  # so that the next round begins another segment
+        # Of the rounds before the last the cleaner leaves each key once: most of their offsets are holes.
+        assert eventually(lambda: len(_rows(kafka__bootstrap__servers=broker.bootstrap)) == 60, 60)
+        _until_checkpointed(broker, partitions=1)
+        whole = _rows(kafka__bootstrap__servers=broker.bootstrap)
+        places = ({"kafka__bootstrap__servers": broker.bootstrap}, {"path": str(broker.data_dir)})
+        for place in places:
+            for most in ("1", "7", "64"):
+                assert _rows(maxRecordsPerPartition=most, **place) == whole
 
 
 def test_segments_that_go_before_they_are_read_are_told_or_stepped_over(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.model.topics import TopicPartition
@@ -52,6 +52,7 @@ def test_large_ranges_get_more_tasks_than_small_ones() -> None:
     assert [task.partition for task in tasks] == [0] * 9 + [1]
 
 
+@example({TopicPartition("a", 0): (0, 4), TopicPartition("a", 1): (0, 1), TopicPartition("a", 2): (0, 1)}, 3)
 @given(spans, st.integers(1, 2000))
 def test_a_limit_is_kept_and_nobody_starves(spans: dict[TopicPartition, tuple[int, int]], limit: int) -> None:
     start = {target: first for target, (first, _) in spans.items()}

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,3 +73,38 @@ def test_machines_of_a_cluster_run_python_itself(monkeypatch: pytest.MonkeyPatch
         monkeypatch.delenv(name)
     session.use_this_python(on_a_cluster=True)
     assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+
+
+def test_workers_of_this_machine_are_spoken_to_without_tcp(spark: Any) -> None:
+    """Over TCP each task would wait for an acknowledgement that is put off for 40 ms."""
+    told = spark.sparkContext.parallelize([0], 1).map(lambda _: os.environ["PYTHON_UNIX_DOMAIN_ENABLED"])
+    assert [each.lower() for each in told.collect()] == ["true"]
+
+
+@pytest.fixture
+def socket_folder() -> Iterator[str]:
+    """The path of a Unix socket may have a hundred characters; those of pytest have nearly as many."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
+
+
+def test_a_worker_that_spark_ends_has_nothing_to_say(socket_folder: str) -> None:
+    given = {"PYTHON_UNIX_DOMAIN_ENABLED": "true", "PYTHON_WORKER_FACTORY_SOCK_DIR": socket_folder}
+    given |= {"SPARK_REUSE_WORKER": "1", "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}
+    daemon = subprocess.Popen(
+        [sys.executable, "-m", session.ON_THIS_MACHINE["spark.python.daemon.module"], "pyspark.worker"],
+        env={**os.environ, **given},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert daemon.stdin is not None
+    assert daemon.stdout is not None
+    (size,) = struct.unpack(">i", daemon.stdout.read(4))
+    with socket.socket(socket.AF_UNIX) as idle:
+        idle.connect(daemon.stdout.read(size).decode())
+        (worker,) = struct.unpack(">i", idle.recv(4))
+    while (Path("/proc") / str(worker)).exists():
+        time.sleep(0.01)
+    _, said = daemon.communicate()
+    assert said == b""

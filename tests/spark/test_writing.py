@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -132,6 +133,36 @@ def test_a_late_task_of_a_write_that_is_over_leaves_nothing(
     states = {each.state for each in admin.transactions() if is_of_a_task(each.id, query)}
     assert states == {"CompleteAbort"}
     assert Ledger(admin, broker.bootstrap, {}).state(query) is None
+
+
+@pytest.mark.parametrize("two_phase", ["true", "false"])
+def test_a_transaction_waits_for_its_decision_for_ever_where_brokers_allow_two_phases(
+    tmp_path: Path, two_phase: str
+) -> None:
+    settings = {
+        "transaction.two.phase.commit.enable": "true",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
+    }
+    with BrokerProcess(tmp_path, settings) as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topic("rows", partitions=1)
+        given = {
+            "kafka.bootstrap.servers": broker.bootstrap,
+            "kafka.transaction.two.phase.commit.enable": two_phase,
+            "kafka.transaction.timeout.ms": "300",
+            "topic": "rows",
+        }
+        schema = StructType([StructField("value", StringType())])
+        sink = TopicSink(write_options(given, streaming=False), schema, overwrite=False)
+        done = sink.write(iter([pyarrow.record_batch({"value": ["slow"]})]))
+        if two_phase == "true":
+            time.sleep(1)  # more than three times as long as another one may take
+            sink.commit([done])
+            assert [each.value for each in _records(broker, "rows")] == [b"slow"]
+        else:
+            assert eventually(lambda: not admin.transactions(["Ongoing"]))
+            with pytest.raises(Undecidable, match=r"took longer than kafka\.transaction\.timeout\.ms"):
+                sink.commit([done])
+            assert _records(broker, "rows") == []
 
 
 def test_a_write_with_an_id_is_done_once(spark: Any, broker: BrokerProcess, new_topic: NewTopic) -> None:

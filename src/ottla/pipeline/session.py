@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.pipeline.failure_reasons import reason
 from ottla.pipeline.problems import PipelineError
 from ottla.spark.errors import JobError
-from ottla.spark.session import use_some_java, use_this_python
+from ottla.spark.session import ON_THIS_MACHINE, use_some_java, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +72,7 @@ def spark_session(app: str, master: str | None, settings: Mapping[str, str], log
         settings = {**settings, _JAVA_OPTIONS: java.strip()}
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            defaults = _DEFAULTS | ON_THIS_MACHINE
     for setting, value in {**defaults, **settings}.items():
         builder = builder.config(setting, value)
     try:

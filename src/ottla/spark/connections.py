@@ -11,6 +11,7 @@ from ottla.client.admin import Admin
 from ottla.client.consumer import Consumer
 from ottla.client.settings import COMMON_SETTINGS
 from ottla.model.limits import MIB
+from ottla.spark.worker_memory import set_aside_what_stays
 
 _CONSUMER_DEFAULTS = {
     "auto.offset.reset": "none",  # an offset that is gone is for `loss` to judge
@@ -33,6 +34,7 @@ def consumer_of(bootstrap: str, settings: Mapping[str, str]) -> Consumer:
     key = _key(bootstrap, settings)
     if key not in _consumers:
         _consumers[key] = Consumer(bootstrap, strategy=(), **{**_CONSUMER_DEFAULTS, **settings})
+        set_aside_what_stays()
     return _consumers[key]
 
 
@@ -42,6 +44,7 @@ def admin_of(bootstrap: str, settings: Mapping[str, str]) -> Admin:
     key = _key(bootstrap, common)
     if key not in _admins:
         _admins[key] = Admin(bootstrap, **common)
+        set_aside_what_stays()
     return _admins[key]
 
 

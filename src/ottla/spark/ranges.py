@@ -73,10 +73,11 @@ def hold_back(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, 
     A partition that has anything gets at least one record, so that no small one is starved by a large one.
     """
     sizes = {target: max(end[target] - start.get(target, end[target]), 0) for target in end}
-    total = sum(sizes.values())
+    total, waiting = sum(sizes.values()), sum(map(bool, sizes.values()))
     if total <= limit:
         return dict(end)
+    more = max(limit - waiting, 0)  # than one for each, to be shared among the others
     return {
-        target: start[target] + min(max(limit * size // total, 1), size) if size else end[target]
+        target: start[target] + 1 + more * (size - 1) // max(total - waiting, 1) if size else end[target]
         for target, size in sizes.items()
     }
