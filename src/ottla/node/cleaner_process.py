@@ -44,9 +44,9 @@ class CleanerProcess:
 
     def submit(self, job: CleaningJob) -> None:
         """Starts the process if there is none."""
-        process = self._process
-        if process is None or process.poll() is not None:
-            process = self._process = _start()
+        if self._process is not None and self._process.poll() is not None:
+            self.end()  # it died: nothing of it stays open
+        process = self._process = self._process or _start()
         try:
             assert process.stdin is not None
             process.stdin.write(job.encode() + "\n")
