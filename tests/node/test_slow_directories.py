@@ -23,6 +23,7 @@ from calls import (
 )
 from in_process import InProcessBroker, running_broker
 from node.sick_disk import SickFiles
+from ottla.log.checkpoints import CLEAN_SHUTDOWN
 from ottla.model.errors import ErrorCode
 from ottla.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -223,6 +224,22 @@ def test_files_that_are_being_synced_are_out_of_the_way_when_the_name_is_used_ag
         assert created(admin) == ErrorCode.NONE
     append(client, topic, b"new")
     assert values_from(client, topic) == [b"new"]
+
+
+def test_a_stop_waits_for_the_sync_of_files_that_were_made_during_it(tmp_path: Path) -> None:
+    disk = SickFiles()
+    with running_broker(tmp_path, files=disk) as running, WireClient(running.bootstrap) as client:
+        disk.directories_held.clear()
+        with WireClient(running.bootstrap) as admin:
+            ask_for_topic(admin, "late")
+            await_known(client, "late")
+            disk.held_paths = "*/late-0*"
+            disk.held.clear()
+            running.broker.ask_to_stop()
+            disk.directories_held.set()
+            assert created(admin) == ErrorCode.NONE
+            disk.held.set()
+    assert (tmp_path / "log" / CLEAN_SHUTDOWN).exists()
 
 
 def test_a_stop_in_the_middle_leaves_a_topic_that_the_next_start_completes(tmp_path: Path) -> None:

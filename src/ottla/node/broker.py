@@ -362,8 +362,11 @@ class Broker:
         while self._rounds.is_busy and self._failure is None:  # however long it takes: it was promised
             reactor.turn(100)
         self._parking.expire_all()
-        while reactor.answers_outstanding and self.clock.monotonic_ms() < deadline_ms:
-            reactor.turn(100)
+        while self._failure is None and (self._rounds.is_busy or self._owes_answers_until(deadline_ms)):
+            reactor.turn(100)  # files that were being made may begin one more round
+
+    def _owes_answers_until(self, deadline_ms: int) -> bool:
+        return self._reactor.answers_outstanding and self.clock.monotonic_ms() < deadline_ms
 
     def _close(self) -> None:
         """After a clean drain: everything durable, the marker that makes the next start instant."""
