@@ -102,7 +102,7 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     print("|---|---|---|---|---|---|---|")
     for row in sorted(rows, key=lambda each: (CASES.index(each["case"]), each["bytes"])):
         cpu = [
-            f"{row[name]:.1f}" if row.get(name) is not None else "" for name in ("spark_cpu", "broker_cpu")
+            f"{row[name]:.2f}" if row.get(name) is not None else "" for name in ("spark_cpu", "broker_cpu")
         ]
         print(
             f"| {row['case']} | {row['bytes']} B | {row['connector']} | {row['broker']} | {row['result']} "

@@ -42,7 +42,7 @@ class Job:
                 if case in ("latency", "memory"):
                     if size == 100:
                         self._measure_latency() if case == "latency" else self._measure_memory()
-                elif case not in ("write", "available_now") or size == 100:
+                elif case != "available_now" or size == 100:
                     self._measure(case, size, getattr(self, f"_{case}"))
         self._spark.stop()
 
@@ -68,7 +68,7 @@ class Job:
 
     def _write(self, size: int) -> None:
         """Rows whose making costs little beside their writing."""
-        rows = self._spark.range(0, self._records // 2, 1, 4)
+        rows = self._spark.range(0, self._rows(size), 1, 4)
         self._save(rows.selectExpr("cast(id as string) key", f"'{'x' * size}' value"))
 
     def _available_now(self, size: int) -> None:
@@ -139,8 +139,7 @@ class Job:
     # -- how -----------------------------------------------------------------------------------------------
 
     def _measure(self, case: str, size: int, action: Callable[[int], Any]) -> None:
-        records = self._records if size == 100 else self._records // 10
-        records = records // 2 if case == "write" else records
+        records = self._rows(size)
         rates, ours, theirs = [], [], []
         for _ in range(self._repeats):
             before = cpu_seconds(os.getpid()), cpu_seconds(self._broker_pid)
@@ -158,6 +157,9 @@ class Job:
             spark_cpu=statistics.median(ours) / millions,
             broker_cpu=statistics.median(theirs) / millions,
         )
+
+    def _rows(self, size: int) -> int:
+        return self._records if size == 100 else self._records // 10
 
     def _reader(self, reader: Any, size: int) -> Any:
         options = {**self._brokers, "subscribe": f"in-{size}", "startingOffsets": "earliest"}
