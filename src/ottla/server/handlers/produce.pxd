@@ -8,6 +8,12 @@ from ottla.server.produce_answers cimport encode_taken
 from ottla.server.produce_requests cimport ProducePart, ProduceTopic, ProduceWork
 
 
+@cython.locals(exchange=RequestInFlight, work=ProduceWork)
+cpdef handle_turn(list exchanges, object services)
+
+@cython.locals(exchange=RequestInFlight)
+cdef void _fail(list exchanges, object error) except *
+
 @cython.locals(exchange=RequestInFlight, parts=list)
 cdef void _handle(list exchanges, object services) except *
 
@@ -31,8 +37,30 @@ cdef void _append_run(Partition partition, list run, object now_ms) except *
 @cython.locals(part=ProducePart)
 cdef void _refuse(list run, object refusal) except *
 
-@cython.locals(work=ProduceWork, topic=ProduceTopic, part=ProducePart, acks=cython.longlong, waiting=list)
-cdef void _finish(RequestInFlight exchange, object services, object now_us) except *
+cdef class SharedWait:
+    cdef object services
+    cdef list waiting
+
+    @cython.locals(exchange=RequestInFlight, part=ProducePart, left=list)
+    cpdef bint attempt(self) except -1
+
+    @cython.locals(exchange=RequestInFlight, part=ProducePart)
+    cpdef expire(self)
+
+    cdef void _answer(self, RequestInFlight exchange, object now_us) except *
+
+    cpdef fail(self, object error)
+
+
+@cython.locals(
+    work=ProduceWork, topic=ProduceTopic, part=ProducePart, acks=cython.longlong, unsafe=list, shared=SharedWait
+)
+cdef void _finish(RequestInFlight exchange, object services, object now_us, dict waiting) except *
+
+@cython.locals(partition=Partition, shared=SharedWait)
+cdef void _park(dict waiting, object services) except *
+
+cdef void _note_late(ProducePart part) except *
 
 @cython.locals(partition=Partition)
 cdef bint _is_safe(ProducePart part) except -1

@@ -9,7 +9,7 @@ the connection, which is the only way to tell such a producer.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import CorruptData, ErrorCode, Malformed, Refused
@@ -36,23 +36,31 @@ _ADMIN_CLIENT_ID = "__admin_client"  # of Kafka's tools, which alone may write t
 
 def handle_turn(exchanges: list[Exchange[ProduceWork]], services: Services) -> None:
     """All Produce requests of a turn. A bug of ours closes their connections; the broker goes on."""
-
-    def go_on(ready: list[Exchange[ProduceWork]]) -> None:
-        _guarded(ready, lambda: _handle(ready, services))
-
-    if any(exchange.request.transactional_id is not None for exchange in exchanges):
-        _guarded(exchanges, lambda: _handle(hold_back(exchanges, services, go_on), services))
-    else:
-        go_on(exchanges)
-
-
-def _guarded(exchanges: list[Exchange[ProduceWork]], work: Callable[[], None]) -> None:
     try:
-        work()
-    except Exception as error:
         for exchange in exchanges:
-            if exchange.chunks is None:
-                exchange.fail(error)
+            if exchange.request.transactional_id is not None:
+                exchanges = hold_back(exchanges, services, partial(_go_on, services))
+                break
+    except Exception as error:
+        _fail(exchanges, error)
+        return
+    _go_on(services, exchanges)
+
+
+def _go_on(services: Services, exchanges: list[Exchange[ProduceWork]]) -> None:
+    """Of requests that nothing holds back any more. No closure may hold them: one that knows itself is
+    garbage that only the collector finds, and with it everything that a turn was asked.
+    """
+    try:
+        _handle(exchanges, services)
+    except Exception as error:
+        _fail(exchanges, error)
+
+
+def _fail(exchanges: list[Exchange[ProduceWork]], error: Exception) -> None:
+    for exchange in exchanges:
+        if exchange.chunks is None:
+            exchange.fail(error)
 
 
 def _handle(exchanges: list[Exchange[ProduceWork]], services: Services) -> None:
@@ -63,8 +71,11 @@ def _handle(exchanges: list[Exchange[ProduceWork]], services: Services) -> None:
     for partition, parts in by_partition.items():
         _append(partition, parts, now_ms)
     now_us = services.clock.monotonic_us()
+    waiting: dict[tuple[Partition, int], SharedWait] = {}
     for exchange in exchanges:
-        _finish(exchange, services, now_us)
+        _finish(exchange, services, now_us, waiting)
+    if waiting:
+        _park(waiting, services)
 
 
 # -- checking ------------------------------------------------------------------------------------------------
@@ -197,50 +208,116 @@ def _refuse(run: list[ProducePart], refusal: Refused) -> None:
 # -- answering -----------------------------------------------------------------------------------------------
 
 
-def _finish(exchange: Exchange[ProduceWork], services: Services, now_us: int) -> None:
+def _finish(
+    exchange: Exchange[ProduceWork],
+    services: Services,
+    now_us: int,
+    waiting: dict[tuple[Partition, int], SharedWait],
+) -> None:
     work = exchange.request
     acks = work.acks
-    waiting = []
+    unsafe: list[ProducePart] = []
     for topic in work.topics:
         for part in topic.parts:
             if part.error is not None:
                 work.is_refused = True
             elif acks == -1 and not _is_safe(part):
-                waiting.append(part)
+                unsafe.append(part)
     if work.is_refused:
         exchange.metrics.errors.value += 1
     if acks == 0:
         _finish_unanswered(exchange, services)
     elif exchange.connection.closed:
         return
-    elif waiting:
-        _park(exchange, waiting, services.clock.monotonic_ms() + max(0, work.timeout_ms), services)
-    else:
+    elif not unsafe:
         _answer(exchange, services, now_us)
+    elif len(unsafe) == 1:
+        part = unsafe[0]
+        assert part.partition is not None
+        key = (part.partition, work.timeout_ms)
+        shared = waiting.get(key)
+        if shared is None:
+            waiting[key] = shared = SharedWait(services)
+        shared.waiting.append((exchange, part))
+    else:
+        _park_alone(exchange, unsafe, services)
 
 
-def _park(
-    exchange: Exchange[ProduceWork], waiting: list[ProducePart], deadline_ms: int, services: Services
-) -> None:
+class SharedWait:
+    """Requests of one turn that wait for the same partition and equally long: what frees one frees all, so
+    that they take one place where requests are parked, and one timer.
+    """
+
+    __slots__ = ("services", "waiting")
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+        self.waiting: list[tuple[Exchange[ProduceWork], ProducePart]] = []
+
+    def attempt(self) -> bool:
+        now_us = self.services.clock.monotonic_us()
+        left = []
+        for exchange, part in self.waiting:
+            if exchange.connection.closed:
+                continue
+            if _is_safe(part):
+                self._answer(exchange, now_us)
+            else:
+                left.append((exchange, part))
+        self.waiting = left
+        return not left
+
+    def expire(self) -> None:
+        now_us = self.services.clock.monotonic_us()
+        for exchange, part in self.waiting:
+            if not exchange.connection.closed:
+                _note_late(part)
+                self._answer(exchange, now_us)
+
+    def _answer(self, exchange: Exchange[ProduceWork], now_us: int) -> None:
+        try:
+            _answer(exchange, self.services, now_us)
+        except Exception as error:  # a bug of ours: the others are answered all the same
+            exchange.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        _fail([exchange for exchange, _ in self.waiting], error)
+
+
+def _park(waiting: dict[tuple[Partition, int], SharedWait], services: Services) -> None:
+    now_ms = services.clock.monotonic_ms()
+    for (partition, timeout_ms), shared in waiting.items():
+        key = ParkingKey(partition.topic_id, partition.index, Event.HIGH_WATERMARK)
+        deadline_ms = now_ms + max(0, timeout_ms)
+        services.parking.park((key,), deadline_ms, shared.attempt, shared.expire, shared.fail)
+
+
+def _park_alone(exchange: Exchange[ProduceWork], unsafe: list[ProducePart], services: Services) -> None:
+    """One that waits for several partitions."""
     keys = []
-    for part in waiting:
+    for part in unsafe:
         assert part.partition is not None
         keys.append(ParkingKey(part.partition.topic_id, part.partition.index, Event.HIGH_WATERMARK))
 
     def attempt() -> bool:
-        for part in waiting:
+        for part in unsafe:
             if not _is_safe(part):
                 return False
         _answer(exchange, services, services.clock.monotonic_us())
         return True
 
     def expire() -> None:
-        for part in waiting:
-            if not _is_safe(part):
-                part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
+        for part in unsafe:
+            _note_late(part)
         _answer(exchange, services, services.clock.monotonic_us())
 
+    deadline_ms = services.clock.monotonic_ms() + max(0, exchange.request.timeout_ms)
     exchange.waiter = services.parking.park(keys, deadline_ms, attempt, expire, exchange.fail)
+
+
+def _note_late(part: ProducePart) -> None:
+    if not _is_safe(part):
+        part.error = Refused(ErrorCode.REQUEST_TIMED_OUT, "written, but not known to be safe in time")
 
 
 def _is_safe(part: ProducePart) -> bool:
