@@ -181,6 +181,12 @@ class SimulatedFile:
 
     fill = reserve
 
+    def sync_fd(self) -> None:
+        return None  # no bare system calls here
+
+    def sync_failed(self, error: OSError) -> None:
+        self._sync_error = error
+
     def sync(self) -> None:
         assert self._is_open
         if self._sync_error is not None:
@@ -236,9 +242,9 @@ class SimulatedDirectAppend:
         return True
 
     def run(self) -> bool:
-        return self.settle(self.write())
+        return self.settle(self.perform())
 
-    def write(self) -> int:
+    def perform(self) -> int:
         assert self._ready is not None
         self._inode.change(self._ready[0])  # a plug pulled now leaves any part of it
         try:
@@ -275,6 +281,9 @@ class SimulatedFilesystemSync:
 
     def __init__(self, files: SimulatedFiles) -> None:
         self._files = files
+
+    def sync_fd(self) -> None:
+        return None
 
     def sync(self) -> None:
         self._files.step("syncfs", "/")

@@ -12,9 +12,9 @@ import pytest
 
 from ottla.log import direct_append
 from ottla.log.direct_append import ROOM_BYTES
+from ottla.log.disk_lane import DiskLane
 from ottla.log.files import BLOCK_BYTES, DirectAppend
 from ottla.log.system_files import SystemFile, SystemFiles
-from ottla.log.write_lane import WriteLane
 
 FILLED_END = 64 * BLOCK_BYTES
 
@@ -113,7 +113,7 @@ def test_a_lane_writes_what_it_is_given_and_rings(handle: SystemFile, direct: Di
     bell, ringer = socket.socketpair()
     with bell, ringer:
         bell.settimeout(30)
-        lane = WriteLane(ringer.fileno())
+        lane = DiskLane(ringer.fileno())
         thread = threading.Thread(target=lane.serve)
         thread.start()
         try:
@@ -138,7 +138,7 @@ def test_a_lane_tells_of_a_failure(handle: SystemFile, direct: DirectAppend) -> 
     bell, ringer = socket.socketpair()
     with bell, ringer:
         bell.settimeout(30)
-        lane = WriteLane(ringer.fileno())
+        lane = DiskLane(ringer.fileno())
         thread = threading.Thread(target=lane.serve)
         thread.start()
         try:

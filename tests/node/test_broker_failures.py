@@ -27,7 +27,9 @@ from calls import (
 )
 from in_process import InProcessBroker, running_broker, settings_for
 from node.sick_disk import SickFiles
+from ottla.log.file_syncs import CAN_SYNC
 from ottla.log.files import DirectoryLocked
+from ottla.log.system_files import SystemFile
 from ottla.model.errors import ErrorCode
 from ottla.node import broker as broker_module
 from ottla.node.broker import Broker
@@ -91,6 +93,26 @@ def test_a_failed_direct_write_of_the_znode_log_stops_the_broker(tmp_path: Path)
         assert not (tmp_path / "log" / CLEAN_MARKER).exists()
     with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
         assert describe_topic(client, topic).error_code == ErrorCode.NONE
+
+
+@pytest.mark.skipif(not CAN_SYNC, reason="not compiled, or not on Linux: workers sync then")
+def test_a_sync_that_fails_in_the_lane_stops_the_broker_and_acknowledges_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = os.pipe()
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        topic = create_topic(client)
+        append(client, topic, b"safe")
+        monkeypatch.setattr(SystemFile, "sync_fd", lambda file: pipe[0])  # which cannot be synced
+        with pytest.raises(PeerClosed):
+            append(client, topic, b"not safe")
+        assert isinstance(running.wait(), BrokerFailed)
+        assert not (tmp_path / "log" / CLEAN_MARKER).exists()
+    monkeypatch.undo()
+    for end in pipe:
+        os.close(end)
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        assert values_from(client, topic)[0] == b"safe"
 
 
 def refuse_direct_writes(paths: str) -> bool:

@@ -1,4 +1,4 @@
-# Calls of the system that `direct_append` and `write_lane` make themselves where they are compiled.
+# Calls of the system that `direct_append` and `disk_lane` make themselves where they are compiled.
 
 cdef extern from "<unistd.h>" nogil:
     ssize_t read(int fd, void *room, size_t size)

@@ -1,7 +1,9 @@
 cimport cython
 
+from ottla.log.disk_lane cimport DiskWork
 
-cdef class BlockAppend:
+
+cdef class BlockAppend(DiskWork):
     cdef object _handle
     cdef int _fd
     cdef object _room
@@ -16,6 +18,6 @@ cdef class BlockAppend:
     cpdef bint prepare(self, object chunks, long long filled_end) except -1
 
     @cython.locals(done=Py_ssize_t, written=Py_ssize_t)
-    cdef int write(self) noexcept nogil
+    cdef int perform(self) noexcept nogil
 
     cpdef bint settle(self, int error) except -1

@@ -14,6 +14,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.log.disk_lane import DiskWork
 from ottla.log.files import BLOCK_BYTES
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _FLAGS: int | None = os.O_RDWR | os.O_DIRECT | os.O_DSYNC | os.O_CLOEXEC if hasa
 _REFUSALS = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSPC, errno.EDQUOT)
 
 
-class BlockAppend:
+class BlockAppend(DiskWork):
     """Of one open file; see `files.DirectAppend`."""
 
     def __init__(self, handle: FileHandle, fd: int) -> None:
@@ -71,9 +72,9 @@ class BlockAppend:
         return True
 
     def run(self) -> bool:
-        return not self._is_refused and self.settle(self.write())
+        return not self._is_refused and self.settle(self.perform())
 
-    def write(self) -> int:
+    def perform(self) -> int:
         """The write that is ready: 0, or the number of an error. Touches no object of Python's."""
         if cython.compiled:
             done = 0

@@ -48,12 +48,12 @@ class DirectAppend(Protocol):
         """
         ...
 
-    def write(self) -> int:
+    def perform(self) -> int:
         """The same without anything of Python's: 0, or the number of the error, for `settle`."""
         ...
 
     def settle(self, error: int) -> bool:
-        """What `run` gives or raises, once `write` has given `error`."""
+        """What `run` gives or raises, once `perform` has given `error`."""
         ...
 
     def close(self) -> None: ...
@@ -97,6 +97,16 @@ class FileHandle(Protocol):
 
     def sync(self) -> None:
         """Return when every byte appended or cut before is durable. Raises for good once it has failed."""
+        ...
+
+    def sync_fd(self) -> int | None:
+        """The descriptor of a file that may be synced without asking it (`FileSyncs`): only bare system calls
+        stand between it and the disk, and no sync of it has failed. None: call `sync`.
+        """
+        ...
+
+    def sync_failed(self, error: OSError) -> None:
+        """Who synced the descriptor was told `error`, which is final as if `sync` had met it."""
         ...
 
     def direct(self) -> DirectAppend | None:

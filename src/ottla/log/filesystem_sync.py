@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Protocol
 
+from ottla.log.file_syncs import CAN_SYNC
+
 try:
     import cython
 except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
@@ -32,6 +34,10 @@ class FilesystemSync(Protocol):
         """Return when every file and name of the filesystem is durable; OSError when any write failed."""
         ...
 
+    def sync_fd(self) -> int | None:
+        """A descriptor for `syncfs`, which is all that `sync` does; None: call `sync`."""
+        ...
+
 
 class SyncFs:
     __slots__ = ("_fd", "_path", "_syncfs", "device")
@@ -46,6 +52,9 @@ class SyncFs:
         number = self._syncfs(self._fd)
         if number:
             raise OSError(number, f"syncfs: {os.strerror(number)}", self._path)
+
+    def sync_fd(self) -> int | None:
+        return self._fd if CAN_SYNC else None
 
     def __del__(self) -> None:
         fd = getattr(self, "_fd", -1)

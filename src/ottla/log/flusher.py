@@ -1,30 +1,33 @@
 """Group commit: one sync round for all logs that are dirty, while the next ones are being written.
 
-The owner marks logs dirty and asks for rounds, one at a time. A round runs in one worker thread. Few files
-are synced one after the other; for many, where the filesystem can be synced as a whole, that is cheaper
-(docs/decisions/0003-one-sync-round.md has the figures).
+The owner marks logs dirty and asks for rounds, one at a time. A round runs in a lane, or in a worker thread
+where it is more than bare syncs. Few files are synced one after the other; for many, where the filesystem can
+be synced as a whole, that is cheaper (docs/decisions/0003-one-sync-round.md has the figures).
 """
 
 from __future__ import annotations
 
 import os
 
+from ottla.log.file_syncs import FILES_MAX, FileSyncs
+from ottla.log.files import FileHandle
 from ottla.log.filesystem_sync import FilesystemSync
 from ottla.log.partition_log import PartitionLog
 from ottla.log.sync_ticket import SyncTicket
 
-FILES_ONE_BY_ONE_MAX = 2
+FILES_ONE_BY_ONE_MAX = FILES_MAX
 """Up to this many files are synced one by one: it costs no more, and waits for nobody else's writes."""
 
 
 class Round:
     """Everything that was dirty when it began."""
 
-    __slots__ = ("failures", "tickets")
+    __slots__ = ("_in_lane", "failures", "tickets")
 
     def __init__(self, tickets: list[tuple[PartitionLog, SyncTicket]]) -> None:
         self.tickets = tickets
         self.failures: dict[str, OSError] = {}  # by log directory: nothing in it is synced ever again
+        self._in_lane: list[tuple[PartitionLog, FileHandle]] = []  # the files that a lane syncs one by one
 
     def run(self) -> None:
         """In a worker thread. What the disk does not take is in `failures` then, and must not be tried again:
@@ -36,6 +39,52 @@ class Round:
         for whole, logs in by_filesystem.items():
             if whole is None or not _sync_whole(whole, [ticket for _, ticket in logs]):
                 self._sync_one_by_one(logs)
+
+    def run_one_by_one(self) -> None:
+        """As `run`, where the filesystem as a whole could not be synced."""
+        self._sync_one_by_one(self.tickets)
+
+    # -- in a lane -----------------------------------------------------------------------------------------
+
+    def for_lane(self) -> FileSyncs | None:
+        """What `run` does, as bare syncs of few files or of one filesystem, as nearly every round is."""
+        if any(ticket.unsynced.renames for _, ticket in self.tickets):
+            return None
+        if sum(ticket.file_count for _, ticket in self.tickets) > FILES_ONE_BY_ONE_MAX:
+            return self._whole_for_lane()
+        fds = []
+        for log, ticket in self.tickets:
+            if ticket.unsynced.directories:
+                return None
+            for file in ticket.unsynced.files:
+                handle = file.open_handle()
+                fd = None if handle is None else handle.sync_fd()
+                if handle is None or fd is None:
+                    return None
+                fds.append(fd)
+                self._in_lane.append((log, handle))
+        return FileSyncs(fds)
+
+    def _whole_for_lane(self) -> FileSyncs | None:
+        whole = self.tickets[0][1].whole
+        if whole is None or any(ticket.whole is not whole for _, ticket in self.tickets):
+            return None
+        fd = whole.sync_fd()
+        return None if fd is None else FileSyncs([], fd)
+
+    def settle(self, syncs: FileSyncs, error: int) -> bool:
+        """What the lane has come to. False: `run_one_by_one` must find out which files failed."""
+        if error and not self._in_lane:
+            return False
+        for at, (log, handle) in enumerate(self._in_lane):
+            number = syncs.error_of(at)
+            if number:
+                failure = OSError(number, os.strerror(number), handle.name)
+                handle.sync_failed(failure)
+                self.failures[_log_directory(log)] = failure
+        return True
+
+    # -- by a worker ---------------------------------------------------------------------------------------
 
     def _sync_one_by_one(self, logs: list[tuple[PartitionLog, SyncTicket]]) -> None:
         for log, ticket in logs:

@@ -7,7 +7,7 @@ cdef class PooledFile:
     cpdef object handle(self)
     cpdef object pread(self, object size, object position)
     cdef object _adopt(self, object handle)
-    cpdef bint is_open(self) except -1
+    cpdef object open_handle(self)
     cpdef release(self)
 
 

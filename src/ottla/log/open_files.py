@@ -68,11 +68,12 @@ class PooledFile:
             finally:
                 handle.close()
 
+    def open_handle(self) -> FileHandle | None:
+        """None for one that is not open at the moment."""
+        return self._handle
+
     def modified_ms(self) -> int:
         return self._pool.files.modified_ms(self.path)
-
-    def is_open(self) -> bool:
-        return self._handle is not None
 
     def release(self) -> None:
         self._handle = None
@@ -112,7 +113,7 @@ class OpenFiles:
         self._open.append(file)
         while len(self._open) > self._count_max:
             oldest = self._open.popleft()
-            if not oldest.is_open():
+            if oldest.open_handle() is None:
                 continue
             if oldest.recently_used and oldest is not file:
                 oldest.recently_used = False

@@ -9,6 +9,7 @@ import os
 from collections.abc import Sequence
 
 from ottla.log import file_locks
+from ottla.log.file_syncs import CAN_SYNC
 from ottla.log.files import Buffer, DirectAppend, DirectoryLocked, Files
 from ottla.log.filesystem_sync import FilesystemSync, open_filesystem_sync
 
@@ -108,6 +109,12 @@ class SystemFile:
         except OSError as error:
             self._sync_error = error
             raise
+
+    def sync_fd(self) -> int | None:
+        return None if self._sync_error is not None or not CAN_SYNC else self._fd
+
+    def sync_failed(self, error: OSError) -> None:
+        self._sync_error = error
 
     def direct(self) -> DirectAppend | None:
         from ottla.log.direct_append import open_direct  # only the log of znodes has such files

@@ -143,6 +143,7 @@ class Broker:
             self._coordination_rounds(),
             self.partitions,
             self._threads.syncer,
+            self._threads.sync_lane.lane,
             self.clock,
             self.metrics,
             self._fail,
@@ -184,6 +185,7 @@ class Broker:
         self._scrubbing = self._make_scrubbing()
         self._ports.open_http(self._make_watching().pages)
         self._reactor.turn_hooks += [
+            self._rounds.settle,
             self._parking.settle,
             groups.topic.flush,
             transactions.topic.flush,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ottla.coordination.client import LocalCoordination
 from ottla.coordination.txn_log import NoRoom, SyncTicket
-from ottla.log.write_lane import WriteLane
+from ottla.log.disk_lane import DiskLane
 from ottla.node.workers import Workers
 from ottla.server.reactor import Reactor
 
@@ -32,7 +32,7 @@ class CoordinationRounds:
         worker: Workers,
         reactor: Reactor,
         fail: Callable[[BaseException], None],
-        lane: WriteLane | None = None,
+        lane: DiskLane | None = None,
     ) -> None:
         """`lane` for rounds that are one durable append, as nearly all are; without it they are the worker's,
         too.

@@ -1,11 +1,11 @@
-"""The thread of a `WriteLane`."""
+"""The thread of a `DiskLane`."""
 
 from __future__ import annotations
 
 import os
 import threading
 
-from ottla.log.write_lane import WriteLane
+from ottla.log.disk_lane import DiskLane
 
 
 class LaneThread:
@@ -13,7 +13,7 @@ class LaneThread:
         # A bell of its own: who waits there may have closed its end before the last write of an abandoned
         # lane is done, and the number could be another file's then.
         self._bell_fd = os.dup(bell_fd)
-        self.lane = WriteLane(self._bell_fd)
+        self.lane = DiskLane(self._bell_fd)
         self._thread = threading.Thread(target=self._serve, name=f"ottla-{name}", daemon=True)
         self._thread.start()
 

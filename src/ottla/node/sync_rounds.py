@@ -1,15 +1,18 @@
-"""Group commit at work: one sync round of the logs and one of the znode log at a time, each in its worker.
+"""Group commit at work: one sync round of the logs and one of the znode log at a time, each beside the owner.
 
-Two workers, so that a slow sync of data does not hold up the deletion of a topic. `start` runs in every turn
-and never waits. What became durable moves the high watermarks and frees answers back on the owner's thread. A
-log directory whose sync fails is done for, and so is the broker when it was the last one, or when the znode
-log fails: nothing is known of that disk any more.
+Apart, so that a slow sync of data does not hold up the deletion of a topic. `settle` and `start` run in every
+turn and never wait. Usual rounds are a lane's, whose thread needs no interpreter: a worker would wait for it,
+for milliseconds at times, before the sync and after. What became durable moves the high watermarks and frees
+answers. A log directory whose sync fails is done for, and so is the broker when it was the last one, or when
+the znode log fails: nothing is known of that disk any more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from ottla.log.disk_lane import DiskLane
+from ottla.log.file_syncs import FileSyncs
 from ottla.log.flusher import Flusher, Round
 from ottla.model.clock import Clock
 from ottla.model.metrics import Registry
@@ -24,6 +27,7 @@ class SyncRounds:
         coordination: CoordinationRounds | None,
         partitions: Partitions,
         log_worker: Workers,
+        log_lane: DiskLane,
         clock: Clock,
         metrics: Registry,
         fail: Callable[[BaseException], None],
@@ -33,6 +37,9 @@ class SyncRounds:
         self._coordination = coordination  # None: the tree is not ours
         self._partitions = partitions
         self._log_worker = log_worker
+        self._log_lane = log_lane
+        self._in_lane: tuple[Round, FileSyncs] | None = None  # the round under way, if the lane has it
+        self._began_us = 0  # the round under way
         self._clock = clock
         self._fail = fail
         self._fail_directory = fail_directory  # by its path
@@ -43,8 +50,17 @@ class SyncRounds:
     def is_busy(self) -> bool:
         return self.flusher.is_busy or (self._coordination is not None and self._coordination.is_busy)
 
+    def settle(self) -> None:
+        """Ends what the lane has done; the first thing after a turn's requests, as it frees answers."""
+        if self._in_lane is not None and self._log_lane.is_done:
+            (sync_round, syncs), self._in_lane = self._in_lane, None
+            if sync_round.settle(syncs, self._log_lane.take()):
+                self._finish(sync_round)
+            else:
+                self._work(sync_round, sync_round.run_one_by_one)
+
     def start(self) -> None:
-        """Begins what is due; called once in every turn."""
+        """Begins what is due."""
         if not self.flusher.is_busy:
             sync_round = self.flusher.next_round(self._clock.monotonic_ms())
             if sync_round is not None:
@@ -53,19 +69,29 @@ class SyncRounds:
             self._coordination.start()
 
     def _run(self, sync_round: Round) -> None:
-        began_us = self._clock.monotonic_us()
+        self._began_us = self._clock.monotonic_us()
+        syncs = sync_round.for_lane()
+        if syncs is None:
+            self._work(sync_round, sync_round.run)
+        else:
+            self._in_lane = sync_round, syncs
+            self._log_lane.give(syncs)
 
+    def _work(self, sync_round: Round, work: Callable[[], None]) -> None:
         def finished(error: BaseException | None) -> None:
             if error is not None:
                 self._fail(error)
-                return
-            self._time.observe_us(self._clock.monotonic_us() - began_us)
-            self.completed += 1
-            for synced in self.flusher.finish(sync_round):
-                partition = self._partitions.of_log(synced)
-                if partition is not None:
-                    partition.advance()
-            for path, failure in sync_round.failures.items():
-                self._fail_directory(path, failure)
+            else:
+                self._finish(sync_round)
 
-        self._log_worker(sync_round.run, finished)
+        self._log_worker(work, finished)
+
+    def _finish(self, sync_round: Round) -> None:
+        self._time.observe_us(self._clock.monotonic_us() - self._began_us)
+        self.completed += 1
+        for synced in self.flusher.finish(sync_round):
+            partition = self._partitions.of_log(synced)
+            if partition is not None:
+                partition.advance()
+        for path, failure in sync_round.failures.items():
+            self._fail_directory(path, failure)

@@ -13,6 +13,7 @@ _COLD_READERS = 2
 class Threads:
     def __init__(self, post: Callable[[Callable[[], None]], None], bell_fd: int) -> None:
         self.syncer = Workers("sync", 1, post)  # of the logs
+        self.sync_lane = LaneThread("sync-lane", bell_fd)  # for their usual rounds
         self.coordination_syncer = Workers("coordination", 1, post)  # of the tree of znodes
         self.coordination_lane = LaneThread("coordination-lane", bell_fd)  # for its usual rounds
         self.reader = Workers("read", _COLD_READERS, post)  # of what is not in the page cache
@@ -20,6 +21,7 @@ class Threads:
         self.file_maker = Workers("files", 1, post)  # of partitions that come and go
         self._all = (
             self.syncer,
+            self.sync_lane,
             self.coordination_syncer,
             self.coordination_lane,
             self.reader,
