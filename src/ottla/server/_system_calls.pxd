@@ -21,10 +21,20 @@ cdef extern from *:
     #include <sys/socket.h>
     #include <sys/types.h>
     #ifdef __linux__
+    #include <sched.h>
     #include <sys/epoll.h>
     #include <sys/sendfile.h>
     #include <sys/uio.h>
+    #include <time.h>
     #define OTTLA_LINUX 1
+
+    static inline long long ottla_now_ns(void) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+    }
+
+    static inline void ottla_yield(void) { sched_yield(); }
 
     static inline ssize_t ottla_send_file(int fd, int file, long long position, size_t size) {
         off_t offset = (off_t)position;
@@ -40,6 +50,8 @@ cdef extern from *:
     #define ottla_event_bits(event) ((int)(event).events)
     #else
     #define OTTLA_LINUX 0
+    static inline long long ottla_now_ns(void) { return 0; }
+    static inline void ottla_yield(void) {}
     typedef struct { int fd; } ottla_event;
     #define ottla_event_fd(event) ((event).fd)
     #define ottla_event_bits(event) 0
@@ -110,4 +122,6 @@ cdef extern from *:
     int event_bits "ottla_event_bits"(Event event) nogil
     ssize_t send_file "ottla_send_file"(int fd, int file, long long position, size_t size) nogil
     int wait_for_events "ottla_wait"(int epoll, Event *events, int count_max, int timeout_ms) nogil
+    long long now_ns "ottla_now_ns"() nogil
+    void let_others_run "ottla_yield"() nogil
     bint is_cached "ottla_is_cached"(int fd, long long position, long long end, long long step) nogil

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import selectors
-from typing import Protocol
+from typing import Any, Protocol
 
 try:
     import cython
@@ -27,6 +27,7 @@ BROKEN = 0x018  # reset or hung up: reported whether asked for or not
 HANGUP = 0x2000
 
 _WAIT_MS_MAX = 60_000  # of one call, which takes no more than 31 bits; who asked for longer asks again
+_LOOKING_NS_MAX = 60_000  # as long as it takes a virtual core to sleep and be woken, about
 EVENTS_PER_TURN_MAX = 512  # bounds a turn; what is left is reported again, in turn
 
 
@@ -48,6 +49,8 @@ class EpollPoller:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._fd = self._epoll.fileno()
+        self._usual_wait_ns = _LOOKING_NS_MAX  # moves with every wait
+        self._was_alone = False  # the last turn had one descriptor: one peer, who asks when it was answered
 
     def register(self, fd: int, interest: int) -> None:
         self._epoll.register(fd, interest | HANGUP if interest & READABLE else interest)
@@ -61,24 +64,48 @@ class EpollPoller:
     def poll(self, timeout_ms: int | None) -> list[tuple[int, int]]:
         wait_ms = -1 if timeout_ms is None else min(timeout_ms, _WAIT_MS_MAX)
         if cython.compiled and system.HAS_EPOLL:
-            return _wait(self._fd, wait_ms)
+            return self._wait(wait_ms)
         return self._epoll.poll(wait_ms / 1000, EVENTS_PER_TURN_MAX)
+
+    def _wait(self, timeout_ms: int) -> list[tuple[int, int]]:
+        """The system's own call. What a signal's handler does is done before it returns."""
+        events = cython.declare(system.Event[512])  # EVENTS_PER_TURN_MAX, which is no C number
+        with cython.nogil:
+            if timeout_ms:
+                count = self._await(events, timeout_ms)
+            else:
+                count = system.wait_for_events(self._fd, events, 512, 0)
+        self._was_alone = count == 1
+        if count < 0:
+            if system.errno != system.EINTR:
+                PyErr_SetFromErrno(OSError)
+            PyErr_CheckSignals()
+            return []
+        return [(system.event_fd(events[at]), system.event_bits(events[at])) for at in range(count)]
+
+    def _await(self, events: Any, timeout_ms: int) -> int:
+        """Where a lone peer usually asks again sooner than this thread could fall asleep and be woken, it
+        looks for that long without sleeping. Others may run meanwhile; it stops when waits get longer.
+        """
+        began_ns = system.now_ns()
+        waited_ns = 0
+        count = 0
+        if self._was_alone and self._usual_wait_ns < _LOOKING_NS_MAX:
+            while count == 0 and waited_ns < _LOOKING_NS_MAX:
+                count = system.wait_for_events(self._fd, events, 512, 0)
+                if count == 0:
+                    system.let_others_run()
+                    waited_ns = system.now_ns() - began_ns
+        if count == 0:
+            count = system.wait_for_events(self._fd, events, 512, timeout_ms)
+            waited_ns = min(
+                system.now_ns() - began_ns, 4 * _LOOKING_NS_MAX
+            )  # one long pause is soon forgotten
+        self._usual_wait_ns += (waited_ns - self._usual_wait_ns) // 8
+        return count
 
     def close(self) -> None:
         self._epoll.close()
-
-
-def _wait(epoll: int, timeout_ms: int) -> list[tuple[int, int]]:
-    """The system's own call. What a signal's handler does is done before it returns."""
-    events = cython.declare(system.Event[512])  # EVENTS_PER_TURN_MAX, which is no C number
-    with cython.nogil:
-        count = system.wait_for_events(epoll, events, 512, timeout_ms)
-    if count < 0:
-        if system.errno != system.EINTR:
-            PyErr_SetFromErrno(OSError)
-        PyErr_CheckSignals()
-        return []
-    return [(system.event_fd(events[at]), system.event_bits(events[at])) for at in range(count)]
 
 
 class PortablePoller:
