@@ -29,11 +29,13 @@ import aiokafka
 import confluent_kafka
 import kafka
 import pyarrow
+from benchmarks.memory import fetch_memory
 from benchmarks.raw_load import SOURCE, compiled
 
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
 from ottla.client.reading import read
+from ottla.model.limits import MIB
 from ottla.testing import BrokerProcess
 
 Write = Callable[[str, str, bytes, int], None]
@@ -147,6 +149,8 @@ def read_aiokafka(bootstrap: str, topic: str, count: int) -> int:
 
 _TABLE_ROWS = 50_000
 _SETTINGS = {"log.flush.interval.messages": str(2**63 - 1)}
+_FILE_BYTES_BESIDE = 16  # of a record in a file, besides its value
+_MIB_BESIDE = 256  # what a client and the broker take for themselves
 _MEMORY = Path("/dev/shm")
 """No disk has a part in this: it would be measured instead of the clients."""
 
@@ -191,6 +195,7 @@ def measure(clock: Clock, bootstrap: str, name: str, size: int, count: int) -> F
     topic = f"bench-{uuid.uuid4().hex[:8]}"
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=1)
+        fetch_memory(count * (size + _FILE_BYTES_BESIDE) // MIB + _MIB_BESIDE)
         written, writing_us = clock.timed(partial(write, bootstrap, topic, b"x" * size, count), count)
         seen, seeing_us = clock.timed(partial(_check_count, read_back, bootstrap, topic, count), count)
         admin.delete_topic(topic)

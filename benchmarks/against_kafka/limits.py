@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.memory import fetch_memory
 from benchmarks.processes import SERVER_CORE, on_core
 from benchmarks.questions import KIB, MIB
 from benchmarks.raw_load import NO_ID, SOURCE, RawLoad, Shape, compiled, least_disturbed
@@ -20,6 +21,7 @@ from benchmarks.raw_load import NO_ID, SOURCE, RawLoad, Shape, compiled, least_d
 _REQUEST = (60).to_bytes(4, "big") + bytes(60)  # about as long as a Fetch of one partition
 _COPIED_BYTES = 64 * MIB
 _SYNCED_BYTES = 4 * KIB
+_APPENDED_MIB_MAX = 4 * KIB  # in a run of about a second
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def measure(folder: Path, load: RawLoad, seconds: float) -> list[Limit]:
 
     def append(size: int, shape: Shape) -> dict[str, float]:
         request = size.to_bytes(4, "big") + os.urandom(size)
+        fetch_memory(_APPENDED_MIB_MAX)
         with _serving(program, "append", str(folder / "appended")) as address:
             return load.start(address, request, shape, seconds, id_at=NO_ID).result()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks import topics
 from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
+from benchmarks.memory import fetch_memory
 from benchmarks.questions import MIB
 from benchmarks.raw_load import Figures
 from benchmarks.rdkafka_load import Properties
@@ -18,6 +19,8 @@ _SHORT = {
     "enable.idempotence": "idempotence",
 }
 
+_PER_SECOND_MAX = 2_000_000  # records, if they are not tiny
+
 
 def _produce(
     value_bytes: int, changed: Properties, target: float | None = None, *, quick: bool = False
@@ -25,6 +28,7 @@ def _produce(
     def run(bench: Bench) -> Figures:
         with bench.topic() as topic:
             properties = {**_WRITER, **changed}
+            fetch_memory(value_bytes * _PER_SECOND_MAX // MIB)
             return bench.clients.rdkafka.produce(
                 bench.address, topic, value_bytes, properties, seconds=bench.scale.seconds
             )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from benchmarks.against_kafka.bench import Bench
 from benchmarks.against_kafka.rows import Row, Trial
+from benchmarks.memory import fetch_memory
 from benchmarks.questions import KIB, MIB, produce
 from benchmarks.raw_load import Figures, Shape
+
+_WRITTEN_MIB_MAX = 3 * KIB  # in a run of about a second
 
 
 def _trial(
@@ -13,6 +16,8 @@ def _trial(
 ) -> Trial:
     def run(bench: Bench) -> Figures:
         with bench.topic() as topic:
+            if value_bytes >= KIB:
+                fetch_memory(_WRITTEN_MIB_MAX)
             return bench.ask(produce(value_bytes), topic, shape)
 
     name = f"produce {what}, {shape.connections} x {shape.in_flight} in flight"
