@@ -196,3 +196,14 @@ def test_a_topic_of_an_old_kafka_that_has_no_id_keeps_its_records(tmp_path: Path
     for _ in range(3):
         with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
             assert values_from(client, name) == [b"v"]
+
+
+def test_nobody_waits_for_the_next_timer(tmp_path: Path) -> None:
+    """A broker at rest wakes for what it has to do, here without any timer that would wake it, too."""
+    with running_broker(tmp_path) as running, WireClient(running.bootstrap) as client:
+        timers = running.broker._reactor.timers
+        for _ in range(5):
+            running.on_owner(lambda: [timers.cancel(each) for each in list(timers._heap)])
+            name = create_topic(client)
+            append(client, name, b"a record")
+            delete_topic(client, name)

@@ -53,10 +53,14 @@ class CoordinationRounds:
         if coordination.is_short_of_room:
             self._later(self._regain_room)
 
-    def start(self) -> None:
-        """Ends what is done and begins what is due; called once in every turn."""
+    def settle(self) -> None:
+        """Ends what the lane has done. First in a turn, as more of its work may follow from that."""
         if self._in_lane is not None and self._lane is not None and self._lane.is_done:
             self._written(self._in_lane, self._lane.take())
+
+    def start(self) -> None:
+        """Ends what is done and begins what is due; called once in every turn."""
+        self.settle()
         waiting = self._coordination.outstanding
         if not self.is_busy and 0 < waiting < self._expected and self._now_us() < self._gather_end_us:
             self._reactor.timers.set(self._reactor.clock.monotonic_ms(), _look_again)

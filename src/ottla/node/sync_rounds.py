@@ -51,13 +51,17 @@ class SyncRounds:
         return self.flusher.is_busy or (self._coordination is not None and self._coordination.is_busy)
 
     def settle(self) -> None:
-        """Ends what the lane has done; the first thing after a turn's requests, as it frees answers."""
+        """Ends what the lanes have done; the first thing after a turn's requests, as it frees answers, and
+        topics come and go by it.
+        """
         if self._in_lane is not None and self._log_lane.is_done:
             (sync_round, syncs), self._in_lane = self._in_lane, None
             if sync_round.settle(syncs, self._log_lane.take()):
                 self._finish(sync_round)
             else:
                 self._work(sync_round, sync_round.run_one_by_one)
+        if self._coordination is not None:
+            self._coordination.settle()
 
     def start(self) -> None:
         """Begins what is due."""
