@@ -32,7 +32,7 @@ lint: setup
 	$(BIN)/lint-imports
 
 test: setup tools lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not interop and not slow"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not interop and not slow"
 
 # Clients in other languages (Java, Go, Node): jars, modules and packages come from their registries.
 interop: setup
