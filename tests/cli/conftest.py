@@ -18,7 +18,7 @@ def ottla(tmp_path: Path) -> Program:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerProcess]:
-    with BrokerProcess() as running:
+    with BrokerProcess(settings={"group.initial.rebalance.delay.ms": "0"}) as running:
         yield running
 
 

@@ -10,10 +10,12 @@ import pytest
 from ottla.testing import BrokerProcess
 from wire import WireClient
 
+SETTINGS = {"group.initial.rebalance.delay.ms": "0"}  # else first members wait for three seconds
+
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    with BrokerProcess(tmp_path_factory.mktemp("broker")) as process:
+    with BrokerProcess(tmp_path_factory.mktemp("broker"), SETTINGS) as process:
         yield process
         assert process.running, process.output()
         assert "Traceback" not in process.output(), process.output()

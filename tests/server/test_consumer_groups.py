@@ -86,7 +86,8 @@ NewConsumer = Callable[[], Consumer]
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessBroker]:
-    with running_broker(tmp_path_factory.mktemp("groups"), {"offsets.topic.num.partitions": "3"}) as running:
+    settings = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
+    with running_broker(tmp_path_factory.mktemp("groups"), settings) as running:
         yield running
 
 
