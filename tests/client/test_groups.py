@@ -109,6 +109,7 @@ def test_a_topic_that_is_not_there_yet_is_named_and_read_once_it_is_there(
         lambda: bool(consumer.assignment()) and all(consumer.position(place) == 5 for place in places),
     )
     assert consumer.problem is None
+    consumer.close()  # else it would try to commit to a topic that is gone
     admin.delete_topic(topic)
 
 

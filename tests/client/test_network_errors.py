@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from in_process import running_broker
+from ottla.client import diagnosis
 from ottla.client.admin import Admin
 from ottla.client.errors import (
     AdvertisedUnreachable,
@@ -129,7 +130,9 @@ def test_noise_is_no_broker(answer: bytes) -> None:
         admin.cluster()
 
 
-def test_a_silent_server_times_out() -> None:
+def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diagnosis, "_PROBE_SECONDS", 0.1)  # each kind of server is given that to show itself
+
     def wait(peer: socket.socket) -> None:
         while peer.recv(1024):
             pass

@@ -23,6 +23,7 @@ from calls import (
     fetch_request,
     produce,
     produce_request,
+    unique_name,
     values_from,
 )
 from in_process import InProcessBroker, running_broker, settings_for
@@ -185,9 +186,12 @@ def test_a_slow_disk_does_not_hold_up_the_deletion_of_a_topic_and_its_writers_fa
             delete_topic(client, topic)
             (answer,) = writer.receive().responses[0].partition_responses
             assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            create_other = create_topic(client)
+            other = unique_name("other")  # its files come behind those that go, and these wait for the disk
+            client.send(CreateTopicsRequest(topics=[CreatableTopic(other, 1, 1)]), 7)
+            assert client.is_silent(0.1)
             disk.held.set()
-        assert append(client, create_other, b"v") == 0
+            assert client.receive().topics[0].error_code == ErrorCode.NONE
+        assert append(client, other, b"v") == 0
 
 
 def test_acks_all_that_time_out_say_so(tmp_path: Path) -> None:
