@@ -25,6 +25,8 @@ class _Shell(Program):
         self.environment["PATH"] = f"{client.home}:{self.environment['PATH']}"
         rc = client.home / (".zshrc" if name == "zsh" else "rc")
         rc.write_text(_RC[name] + "echo loaded\n")
+        if name == "fish":  # else its first start goes through all manual pages, long after the test
+            (client.home / "data" / "fish" / "generated_completions").mkdir(parents=True, exist_ok=True)
         way = {"bash": ("--rcfile", str(rc)), "zsh": (), "fish": ("--init-command", f"source {rc}")}
         self._command = [name, *way[name], "-i"]
         _make_program(client, client.home / "ottla")
