@@ -7,6 +7,7 @@ most of a short command's time, are shared. Run as a program, this file is that 
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import pkgutil
@@ -74,6 +75,7 @@ def _serve(peer: socket.socket) -> None:
     for module in pkgutil.walk_packages(ottla.__path__, "ottla."):
         if not module.name.endswith("__main__"):
             import_module(module.name)
+    gc.freeze()  # else each run, in the end, goes through all that is here, and copies it: most of its time
     while True:
         request, streams, _, _ = socket.recv_fds(peer, 1 << 20, _STREAMS)
         if not request:
