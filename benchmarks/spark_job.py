@@ -13,14 +13,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.memory import fetch_memory
 from benchmarks.processes import cpu_seconds, own_resident_mib, resident_mib
 
 from ottla.client.admin import Admin
 from ottla.client.producer import Producer
+from ottla.model.limits import MIB
 
 _LATENCY_SECONDS = 20
 _LATENCY_RATE = 1_000
 _MEMORY_MINUTES = 10
+_WRITING = ("parquet", "rewrite", "copy", "write")
+_COPIES = 2  # of what is written: in files, and on its way there
 
 
 class Job:
@@ -142,6 +146,8 @@ class Job:
         records = self._rows(size)
         rates, ours, theirs = [], [], []
         for _ in range(self._repeats):
+            if case in _WRITING:
+                fetch_memory(_COPIES * records * size // MIB)
             before = cpu_seconds(os.getpid()), cpu_seconds(self._broker_pid)
             began = time.perf_counter()
             action(size)
