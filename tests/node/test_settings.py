@@ -57,7 +57,7 @@ def test_a_broker_starts_without_any_setting() -> None:
     assert defaults.coordination_dir == Path("ottla-data/log.coordination")
     assert defaults.rack is None
     assert defaults.socket_send_buffer_bytes == 102_400
-    assert defaults.socket_receive_buffer_bytes == 102_400
+    assert defaults.socket_receive_buffer_bytes == -1
     assert defaults.socket_request_bytes_max == 104_857_600
     assert defaults.socket_listen_backlog_size == 50
     assert defaults.queued_request_bytes_max == 512 * 1024 * 1024

@@ -89,9 +89,9 @@ _CONNECTIONS = (
     Setting(
         "socket.receive.buffer.bytes",
         INT,
-        100 * KIB,
-        "SO_RCVBUF of client connections; -1 leaves it to the operating system, which is better over long "
-        "distances.",
+        -1,
+        "SO_RCVBUF of client connections; -1 leaves it to the operating system, which lets it grow with what a "
+        "connection sends. Kafka's 102400 hold producers of large batches up.",
         at_least(-1),
         "high",
     ),
