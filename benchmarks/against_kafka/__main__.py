@@ -48,7 +48,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         run = Run(Path(place), scale, results)
-        results.limits = limits.measure(Path(place), run.clients.raw, scale.seconds)
+        results.limits = limits.measure(Path(place), run.clients, scale.seconds)
         for number in range(scale.rounds):
             run.round(number, setups, trials)
     lines = results.lines(trials, COMPARISONS)

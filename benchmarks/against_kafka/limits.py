@@ -13,15 +13,21 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks import empty_broker
+from benchmarks.against_kafka.bench import Clients
+from benchmarks.against_kafka.families.librdkafka import READER, WRITER
 from benchmarks.memory import fetch_memory
 from benchmarks.processes import SERVER_CORE, on_core
 from benchmarks.questions import KIB, MIB
-from benchmarks.raw_load import NO_ID, SOURCE, RawLoad, Shape, compiled, least_disturbed
+from benchmarks.raw_load import NO_ID, SOURCE, Shape, compiled, least_disturbed
+from benchmarks.rdkafka_load import RdkafkaLoad
 
 _REQUEST = (60).to_bytes(4, "big") + bytes(60)  # about as long as a Fetch of one partition
 _COPIED_BYTES = 64 * MIB
 _SYNCED_BYTES = 4 * KIB
 _APPENDED_MIB_MAX = 4 * KIB  # in a run of about a second
+_CONSUMED_BYTES = 256 * MIB
+_CEILING_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,8 @@ class Limit:
     bounds: str = ""  # the row that cannot be better
 
 
-def measure(folder: Path, load: RawLoad, seconds: float) -> list[Limit]:
+def measure(folder: Path, clients: Clients, seconds: float) -> list[Limit]:
+    load = clients.raw
     program = compiled(SOURCE.with_name("raw_server.c"), folder)
     data = folder / "data"
     data.write_bytes(os.urandom(MIB))
@@ -68,8 +75,23 @@ def measure(folder: Path, load: RawLoad, seconds: float) -> list[Limit]:
         (folder / "appended").unlink()
         name = f"{what}, {shape.connections} x {shape.in_flight} in flight"
         limits.append(Limit(f"receive and append {name}", "MB/s", figure, f"produce {name}"))
+    limits += _ceilings(clients.rdkafka, seconds)
     limits.append(Limit("memcpy of 64 MiB", "MB/s", _memcpy_mb_per_second()))
     limits.append(Limit("append of 4 KiB and fdatasync, median", "µs", _sync_us(folder / "synced", seconds)))
+    return limits
+
+
+def _ceilings(rdkafka: RdkafkaLoad, seconds: float) -> list[Limit]:
+    """What librdkafka itself can do at most: with a broker that does nothing for it."""
+    limits = []
+    for size in (100, KIB):
+        with empty_broker.serving(size) as address:
+            write = partial(rdkafka.produce, address, "bench", size, WRITER, seconds=seconds)
+            read = partial(rdkafka.consume, address, "bench", _CONSUMED_BYTES // size, READER)
+            for what, run in (("produce", write), ("consume", read)):
+                row = f"librdkafka {what} {size:,} B"
+                figure = statistics.median(least_disturbed(run)["per_second"] for _ in range(_CEILING_RUNS))
+                limits.append(Limit(f"{row}, broker that keeps nothing", "/s", figure, row))
     return limits
 
 

@@ -10,8 +10,8 @@ from benchmarks.questions import MIB
 from benchmarks.raw_load import Figures
 from benchmarks.rdkafka_load import Properties
 
-_WRITER: Properties = {"acks": "all", "linger.ms": 5, "compression.type": "none"}
-_READER: Properties = {"queued.min.messages": 1_000_000, "fetch.wait.max.ms": 100}  # reads well ahead
+WRITER: Properties = {"acks": "all", "linger.ms": 5, "compression.type": "none"}
+READER: Properties = {"queued.min.messages": 1_000_000, "fetch.wait.max.ms": 100}  # reads well ahead
 _SHORT = {
     "acks": "acks",
     "linger.ms": "linger",
@@ -27,7 +27,7 @@ def _produce(
 ) -> Trial:
     def run(bench: Bench) -> Figures:
         with bench.topic() as topic:
-            properties = {**_WRITER, **changed}
+            properties = {**WRITER, **changed}
             fetch_memory(value_bytes * _PER_SECOND_MAX // MIB)
             return bench.clients.rdkafka.produce(
                 bench.address, topic, value_bytes, properties, seconds=bench.scale.seconds
@@ -45,10 +45,10 @@ def _consume(
         count = bench.scale.consumed_mib * MIB // value_bytes
         rdkafka = bench.clients.rdkafka
         with bench.topic() as topic:
-            rdkafka.produce(bench.address, topic, value_bytes, _WRITER, count=count)
+            rdkafka.produce(bench.address, topic, value_bytes, WRITER, count=count)
             if cold:
                 topics.drop_pages(bench.broker.folder, topic)
-            return rdkafka.consume(bench.address, topic, count, _READER)
+            return rdkafka.consume(bench.address, topic, count, READER)
 
     name = f"librdkafka consume {value_bytes:,} B" + (", from disk" if cold else "")
     return Trial((Row(name, "/s", "per_second", target=target),), run, quick, writes=False)
