@@ -78,6 +78,24 @@ def test_none_runs_compiled_when_the_source_of_one_is_newer(checkout: Path) -> N
     assert "install the package anew" in insisted.stderr
 
 
+def test_bytecode_counts_as_long_as_its_source_is_the_same_and_where_it_was(checkout: Path) -> None:
+    told = "getattr(topics, 'NEW', None), topics.new_topic_id.__code__.co_filename"
+    look = ("-c", f"from ottla.model import topics; print({told})")
+    module = checkout / "ottla" / "model" / "topics.py"
+    for _ in range(2):  # the second reads what the first has written
+        assert run(checkout, *look, PYTHONDONTWRITEBYTECODE="").stdout == f"None {module}\n"
+    assert list(module.parent.glob("__pycache__/topics.*.pyc"))
+    module.write_text(f"{module.read_text()}\nNEW = 1\n")
+    for _ in range(2):
+        assert run(checkout, *look, PYTHONDONTWRITEBYTECODE="").stdout == f"1 {module}\n"
+    moved = checkout.rename(checkout.with_name("moved"))
+    there = moved / "ottla" / "model" / "topics.py"
+    assert run(moved, *look, PYTHONDONTWRITEBYTECODE="").stdout == f"1 {there}\n"
+    for bytecode in there.parent.glob("__pycache__/topics.*.pyc"):
+        bytecode.write_bytes(b"")
+    assert run(moved, *look, PYTHONDONTWRITEBYTECODE="").stdout == f"1 {there}\n"
+
+
 @needs_compiled
 def test_the_doctor_tells_sources_that_have_changed_from_a_missing_compiler(checkout: Path) -> None:
     doctor = ("-m", "ottla", "doctor", "-o", "json", "--data", str(checkout.parent / "data"))
