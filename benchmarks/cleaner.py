@@ -24,7 +24,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from benchmarks.latency import quantile
 from benchmarks.peer import Peer
@@ -37,6 +36,7 @@ from ottla.log.flusher import Flusher
 from ottla.log.system_files import SystemFiles
 from ottla.model.configs import DEFAULT_TOPIC_CONFIG
 from ottla.model.topics import TopicId, TopicPartition
+from ottla.model.values import replace
 from ottla.node.broker import Broker
 from ottla.node.cleaner_process import CleanerProcess
 from ottla.node.settings import load_settings

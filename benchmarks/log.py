@@ -17,7 +17,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from ottla.log import flusher
 from ottla.log.directory import LogDirectory
@@ -25,6 +24,7 @@ from ottla.log.partition_log import PartitionLog
 from ottla.log.system_files import SystemFiles
 from ottla.model.configs import DEFAULT_TOPIC_CONFIG, TopicConfig
 from ottla.model.topics import TopicId, TopicPartition
+from ottla.model.values import replace
 from ottla.records.batch import CheckedBatch, read_header
 from ottla.records.content import Record, build_batch
 

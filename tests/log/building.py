@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ottla.log.directory import LogDirectory
@@ -12,6 +11,7 @@ from ottla.log.flusher import Flusher
 from ottla.log.partition_log import PartitionLog
 from ottla.model.configs import DEFAULT_TOPIC_CONFIG, TopicConfig
 from ottla.model.topics import TopicId, TopicPartition
+from ottla.model.values import replace
 from ottla.records.batch import CheckedBatch, read_header
 from ottla.records.content import Record, build_batch, records_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from faults.power_cut import PowerCut
@@ -12,6 +12,7 @@ from log.cleaning import clean
 from log.simulated_log import SimulatedLog
 from ottla.log.cleaning_job import CleaningJob
 from ottla.log.partition_log import PartitionLog
+from ottla.model.values import replace
 from ottla.records.batch import BatchHeader, CheckedBatch, read_header
 from ottla.records.compression import Codec
 from ottla.records.content import Record, build_batch, records_of

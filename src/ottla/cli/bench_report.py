@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ottla.cli.latencies import Latencies, drawn
 from ottla.cli.output import Row, print_facts, print_rows, styled
 from ottla.cli.sizes import format_bytes
+from ottla.model.values import dataclass, field
 
 
 @dataclass(slots=True)

@@ -10,13 +10,13 @@ import argparse
 import contextlib
 import json
 import os
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ottla.cli.data_home import data_home
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.model.configs import InvalidSetting
 from ottla.model.processes import is_alive
+from ottla.model.values import asdict, dataclass
 from ottla.node.settings import BrokerSettings, load_settings
 
 LOG_FILE = "broker.log"

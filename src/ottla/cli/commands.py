@@ -7,7 +7,7 @@ A module is imported only when its command is used. It has `add_arguments(parser
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ottla.model.values import NamedTuple
 
 
 class Command(NamedTuple):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.cli.clusters import connected
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.options import add_cluster, add_output, add_verb, add_verbs, assignment
 from ottla.cli.output import Row, print_done, print_facts, print_plan, print_rows
+from ottla.model.values import NamedTuple
 
 if TYPE_CHECKING:
     from ottla.client import Admin

@@ -11,12 +11,12 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ottla import __version__, compiled_modules
 from ottla.cli.broker_home import add_home, broker_home
 from ottla.cli.options import add_output
 from ottla.cli.output import print_rows
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_is_compiled
 
 _OPEN_FILES_WANTED = 20_000  # ten thousand partitions and as many connections

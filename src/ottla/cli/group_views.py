@@ -10,13 +10,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.cli.clusters import access_of, connected
 from ottla.cli.failures import ExitCode
 from ottla.cli.output import Row, print_facts, print_rows, print_table
 from ottla.cli.sizes import counted
 from ottla.cli.topic_views import led_partitions
+from ottla.model.values import NamedTuple
 
 if TYPE_CHECKING:
     from ottla.client import Admin

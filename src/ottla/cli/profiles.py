@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.client.access import Access
+from ottla.model.values import dataclass, field
 
 
 def profiles_file() -> Path:

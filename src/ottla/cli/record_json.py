@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.cli.failures import CommandFailed, ExitCode
+from ottla.model.values import NamedTuple
 
 Headers = tuple[tuple[str, bytes | None], ...]
 _KNOWN = frozenset(

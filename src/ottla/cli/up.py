@@ -9,7 +9,6 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ from ottla.cli.failures import CommandFailed, ExitCode
 from ottla.cli.log_lines import FORMATS, set_up_logging
 from ottla.cli.options import add_output
 from ottla.cli.output import print_facts, styled
+from ottla.model.values import asdict
 
 if TYPE_CHECKING:
     from ottla.node.broker import Broker

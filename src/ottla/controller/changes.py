@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.controller.cluster import BrokerImage, ClusterImage, TopicImage
 from ottla.coordination.operations import Step, StepResult
+from ottla.model.values import NamedTuple
 
 
 class TopicCreated(NamedTuple):

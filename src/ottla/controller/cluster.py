@@ -7,8 +7,7 @@ start; whatever the controller applies later leaves it as if it had been built f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.controller.znode_formats import (
     BROKER_CONFIGS,
@@ -34,6 +33,7 @@ from ottla.controller.znode_formats import (
 from ottla.coordination.stat import Stat
 from ottla.model.errors import CorruptData
 from ottla.model.topics import INTERNAL_TOPICS, NO_TOPIC_ID, TopicId
+from ottla.model.values import NamedTuple, dataclass, field
 
 NO_LEADER = -1
 NO_ZNODE = -1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
 
 from ottla.controller.changes import BrokerConfigChanged, TopicConfigChanged
 from ottla.controller.cluster import NO_ZNODE, BrokerSettings, ClusterImage, TopicImage
@@ -27,6 +26,7 @@ from ottla.model.configs import (
 )
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import topic_name_problem
+from ottla.model.values import NamedTuple
 
 
 class ResourceType(IntEnum):

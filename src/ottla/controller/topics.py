@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ottla.controller.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from ottla.controller.cluster import NO_ZNODE, ClusterImage, PartitionImage, TopicImage
@@ -28,6 +26,7 @@ from ottla.model.configs import BrokerConfig, InvalidSetting
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.limits import PARTITIONS_PER_TOPIC_CREATE_MAX
 from ottla.model.topics import NO_TOPIC_ID, TopicId, new_topic_id, topic_name_problem
+from ottla.model.values import NamedTuple, dataclass, replace
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 """Kafka's name for the log of its own quorum; clients and tools treat a topic of that name specially."""

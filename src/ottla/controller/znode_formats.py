@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.model.topics import TopicId, parse_topic_id, topic_id_text
+from ottla.model.values import NamedTuple
 
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"

@@ -9,9 +9,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.model.limits import ZNODE_ACL_BYTES_MAX
+from ottla.model.values import NamedTuple
 
 if TYPE_CHECKING:
     import ipaddress  # at run time when the first list by address is met

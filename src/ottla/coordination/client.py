@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ottla.coordination.acls import Identity
 from ottla.coordination.operations import CloseSession, Code, Operation, Result
@@ -20,6 +20,7 @@ from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, Txn
 from ottla.coordination.watches import Fired, Watches, WatchEvent
 from ottla.log.files import Files
 from ottla.model.clock import Clock, wall_ms_of
+from ottla.model.values import NamedTuple
 
 LOCAL_SESSION = 1
 """The session of the process that embeds the tree; it ends with the process, unlike those of clients."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from ottla.model.crc import crc32c
 from ottla.model.problems import CorruptData
+from ottla.model.values import NamedTuple
 
 FORMAT_VERSION = 2
 """Raised when the bytes change their meaning. Another version than this is refused, never guessed at."""

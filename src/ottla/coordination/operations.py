@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.coordination.acls import OPEN_ACL, Acl
 from ottla.coordination.owners import TTL_MS_MAX
 from ottla.coordination.stat import Stat
+from ottla.model.values import NamedTuple
 
 ANY_VERSION = -1
 NO_TTL = -1

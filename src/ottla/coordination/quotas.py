@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import NamedTuple
+
+from ottla.model.values import NamedTuple
 
 logger = logging.getLogger(__name__)
 

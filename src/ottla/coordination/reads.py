@@ -6,7 +6,7 @@ An answer is what the tree says now; when it may leave is for others to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.coordination.acls import Perms, masked, permits, user_of
 from ottla.coordination.client import Answer
@@ -26,6 +26,7 @@ from ottla.coordination.watches import (
 )
 from ottla.coordination.znodes import Tree
 from ottla.model.limits import ZNODE_WATCHES_PER_CLIENT_MAX
+from ottla.model.values import NamedTuple
 
 
 class Exists:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import NamedTuple
 
 from ottla.coordination.frames import (
     HEADER_BYTES,
@@ -23,6 +22,7 @@ from ottla.coordination.txns import DURABLE_ZXID, Txn, decode_txn
 from ottla.coordination.znodes import Tree
 from ottla.log.files import Files
 from ottla.model.problems import CorruptData
+from ottla.model.values import NamedTuple
 
 logger = logging.getLogger(__name__)
 

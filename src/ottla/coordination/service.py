@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from ottla.coordination.client import Answer, Done, LocalCoordination
 from ottla.coordination.operations import CloseSession, Code, OpenSession, Operation, Refusal, Result
@@ -19,6 +18,7 @@ from ottla.coordination.sessions import PASSWORD_BYTES, Client, ExpiryQueue, Ses
 from ottla.coordination.upkeep import Upkeep
 from ottla.coordination.watches import WatchEvent
 from ottla.model.clock import Clock, monotonic_ms_of
+from ottla.model.values import NamedTuple
 
 logger = logging.getLogger(__name__)
 

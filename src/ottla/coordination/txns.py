@@ -7,9 +7,9 @@ state before it always gives the same state, now and at every recovery.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from ottla.coordination.acls import OPEN_ACL, AccessList, decode_acl, encode_acl
+from ottla.model.values import NamedTuple
 
 
 class Created:

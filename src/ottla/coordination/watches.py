@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.coordination.acls import AccessList, Identity, Perms, permits
 from ottla.coordination.nodes import Node
 from ottla.coordination.paths import parent_of
 from ottla.coordination.txns import Created, DataSet, Deleted, Txn
+from ottla.model.values import NamedTuple
 
 NO_ZXID = -1
 

@@ -8,7 +8,6 @@ its log. No file, no clock: time comes in as an argument.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ottla.coordination import quotas
 from ottla.coordination.acls import READ_ACL, Identity
@@ -20,6 +19,7 @@ from ottla.coordination.paths import RESERVED
 from ottla.coordination.quotas import Quotas, Usage
 from ottla.coordination.stat import Stat
 from ottla.coordination.txns import AclSet, Created, DataSet, Deleted, SessionOpened, Txn
+from ottla.model.values import NamedTuple
 
 BeforeChange = Callable[[str, Node], None]
 

@@ -11,10 +11,10 @@ Every partition of a subscribed topic goes to exactly one member that is subscri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from ottla.coordinator.consumer_members import NO_SLOTS, Slot, Slots
 from ottla.model.topics import TopicId
+from ottla.model.values import dataclass
 
 
 @dataclass(slots=True, frozen=True)

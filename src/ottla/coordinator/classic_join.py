@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.classic_rebalance import Rebalance, joined_response
@@ -17,6 +16,7 @@ from ottla.coordinator.group_members import (
 )
 from ottla.coordinator.group_state import GroupState
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.values import dataclass
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 _SKIP_ASSIGNMENT_SINCE = 9  # KIP-814

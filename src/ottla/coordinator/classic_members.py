@@ -8,7 +8,6 @@ nobody waits for another. Their generation is their member epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 from ottla.coordinator.classic_formats import encode_slots, named_slots
 from ottla.coordinator.consumer_change import Change, subscribed_topics
@@ -17,6 +16,7 @@ from ottla.coordinator.consumer_members import NO_SLOTS, ClassicTerms, ConsumerM
 from ottla.coordinator.group_members import Caller, needs_member_id, plain, rebalance_timeout_ms
 from ottla.coordinator.known_topics import Topics, metadata_hash
 from ottla.model.errors import ErrorCode, Malformed, Refused
+from ottla.model.values import dataclass, replace
 from ottla.protocol.consumer_protocol import PROTOCOL_TYPE, Subscription, decode_subscription
 from ottla.protocol.messages.heartbeat import HeartbeatRequest
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

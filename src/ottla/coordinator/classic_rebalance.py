@@ -8,7 +8,6 @@ and its assignment (`classic_requests.sync`) makes the group stable.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 
 from ottla.coordinator.classic_group import ClassicGroup
 from ottla.coordinator.group_config import GroupConfig
@@ -17,6 +16,7 @@ from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.outcome import Outcome
 from ottla.coordinator.state_log import Now
 from ottla.model.errors import ErrorCode
+from ottla.model.values import dataclass
 from ottla.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ottla.protocol.messages.sync_group import SyncGroupResponse
 

@@ -8,7 +8,6 @@ before, so this knows the group as it will be then.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from ottla.coordinator.assignors import ASSIGNORS, Question
 from ottla.coordinator.consumer_group import ConsumerGroup
@@ -43,6 +42,7 @@ from ottla.coordinator.known_topics import KnownTopic, Topics, existing, metadat
 from ottla.coordinator.state_log import Now, StateRecord
 from ottla.coordinator.topic_patterns import matching_topics
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.values import replace
 
 
 class Change:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.coordinator.consumer_records import (
     ClassicMemberMetadata,
@@ -16,6 +15,7 @@ from ottla.coordinator.consumer_records import (
     TopicPartitions,
 )
 from ottla.model.topics import TopicId
+from ottla.model.values import NamedTuple, dataclass, replace
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 JOINS = 0

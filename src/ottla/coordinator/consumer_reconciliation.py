@@ -7,9 +7,9 @@ and gets what nobody else has.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ottla.coordinator.consumer_members import NO_SLOTS, ConsumerMember, MemberState, Slot, Slots
+from ottla.model.values import replace
 
 
 def reconcile(

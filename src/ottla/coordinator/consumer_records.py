@@ -8,11 +8,12 @@ topics it was assigned with; kind 4, which older brokers wrote instead, is passe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.versioned import decode_versioned, encode_versioned
 from ottla.model.topics import NO_TOPIC_ID, TopicId
+from ottla.model.values import NamedTuple
 from ottla.protocol.fields import Int8, Int32, Int64, Message, tagged
 
 _VALUE = 0  # the version in which all values are written

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ottla.coordinator.consumer_group import ConsumerGroup
 from ottla.coordinator.consumer_members import LEAVES_FOR_A_WHILE, NO_SLOTS, ConsumerMember
@@ -16,6 +15,7 @@ from ottla.coordinator.consumer_records import (
     consumer_record,
 )
 from ottla.coordinator.state_log import StateRecord
+from ottla.model.values import replace
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ottla.model.configs import BrokerConfig
+from ottla.model.values import dataclass
 
 MINUTE_MS = 60_000
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from ottla.coordinator.group_records import MemberMetadata
+from ottla.model.values import NamedTuple, dataclass
 from ottla.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 _MEMBER_ID_REQUIRED_SINCE = 4

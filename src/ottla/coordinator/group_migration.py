@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ottla.coordinator import consumer_removal
 from ottla.coordinator.classic_formats import assigned_slots, encode_slots
@@ -45,6 +44,7 @@ from ottla.coordinator.groups import Group
 from ottla.coordinator.known_topics import Topics, metadata_hash
 from ottla.coordinator.state_log import StateRecord
 from ottla.model.errors import ErrorCode, Malformed, Refused
+from ottla.model.values import replace
 from ottla.protocol.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from ottla.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from ottla.coordinator.consumer_records import ConsumerRecord, read_consumer_record
 from ottla.coordinator.state_log import StateRecord
 from ottla.coordinator.versioned import decode_versioned, encode_versioned, version_of
+from ottla.model.values import NamedTuple
 from ottla.protocol.fields import Int32, Int64, Message, ignorable, since, until
 
 _OFFSET_COMMIT = 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.coordinator.xxh3 import xxh3_64
 from ottla.model.topics import TopicId
+from ottla.model.values import NamedTuple
 
 _HASH_VERSION = b"\0"
 _INT = struct.Struct("<i")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ottla.coordinator.consumer_group import ConsumerGroup, Wait
 from ottla.coordinator.group_records import (
@@ -16,6 +15,7 @@ from ottla.coordinator.group_state import GroupState
 from ottla.coordinator.groups import Group
 from ottla.coordinator.state_log import StateRecord
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.values import NamedTuple
 
 MEMBER_EPOCHS_SINCE = 9  # of OffsetCommit
 

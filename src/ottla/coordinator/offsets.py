@@ -6,9 +6,9 @@ Changed only by `apply…`; everything else looks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from ottla.coordinator.group_records import OffsetCommitKey, OffsetCommitValue
+from ottla.model.values import NamedTuple
 
 TopicOffsets = Mapping[str, Mapping[int, OffsetCommitValue]]
 

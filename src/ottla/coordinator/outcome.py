@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ottla.coordinator.group_members import Reply
 from ottla.coordinator.state_log import StateRecord
+from ottla.model.values import dataclass, field
 from ottla.protocol.fields import Message
 
 

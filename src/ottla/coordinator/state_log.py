@@ -6,9 +6,10 @@ The hosting of such a state (its internal topic, loading, appending, waiting for
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ottla.model.offsets import NO_PRODUCER_ID
+from ottla.model.values import NamedTuple
 
 
 class StateRecord(NamedTuple):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
 from ottla.model.topics import TopicPartition
+from ottla.model.values import NamedTuple
 
 EPOCH_MAX: Final = 2**15 - 1
 """Never given to a client: the coordinator must always be able to fence it with a larger one."""

@@ -10,11 +10,11 @@ of transactions without data. Messages of formats 0 and 1 keep their format, and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ottla.log.cleaned_transactions import CleanedTransactions
 from ottla.log.dedupe_map import DedupeMap
 from ottla.model.offsets import NO_TIMESTAMP
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_choice
 from ottla.records.batch import (
     CODEC_MASK,

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 from ottla.log.batch_filter import LastRecord
+from ottla.model.values import NamedTuple, asdict, dataclass
 
 
 class SourceSegment(NamedTuple):

@@ -7,13 +7,13 @@ or of an open transaction), not synced, or younger than `min.compaction.lag.ms`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ottla.log import offset_index, time_index
 from ottla.log.batch_filter import LastRecord
 from ottla.log.cleaning_job import CleaningJob, SourceSegment
 from ottla.log.partition_log import PartitionLog
 from ottla.log.segment import RELATIVE_OFFSET_MAX, Segment
+from ottla.model.values import NamedTuple
 
 _READ_BYTES_MIN = 64 * 1024
 _LONG_MAX = 2**63 - 1

@@ -8,11 +8,11 @@ or of another cluster or node, is refused.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 from ottla.log.checkpoints import PARTITION_METADATA
 from ottla.log.files import Files
 from ottla.model.topics import new_topic_id, topic_id_text
+from ottla.model.values import dataclass
 
 FILE_NAME = "meta.properties"
 LAYOUT_VERSION = 1

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from ottla.log.checkpoints import decode_lines, encode_lines
 from ottla.model.errors import CorruptData
+from ottla.model.values import NamedTuple
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNKNOWN = -1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from dataclasses import dataclass
 from itertools import pairwise
 
 from ottla.log import file_names, leader_epochs
@@ -26,6 +25,7 @@ from ottla.log.unsynced import Unsynced
 from ottla.model.configs import TopicConfig
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
+from ottla.model.values import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
-
 from ottla.log.ballast import Ballast
 from ottla.log.deletions import Deletions
 from ottla.log.epoch_file import EpochFile
@@ -15,6 +12,7 @@ from ottla.log.producer_snapshots import ProducerSnapshots
 from ottla.log.producer_state import ProducerStates
 from ottla.log.segment_list import SegmentList
 from ottla.log.unsynced import Unsynced
+from ottla.model.values import NamedTuple, dataclass
 
 
 class Storage(NamedTuple):

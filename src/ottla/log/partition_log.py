@@ -11,7 +11,6 @@ of `segment_files`; how far consumers may read is not decided here.
 from __future__ import annotations
 
 import contextlib
-from typing import NamedTuple
 
 from ottla.log import retention
 from ottla.log.aborted_transactions import find_aborted, note_abort
@@ -29,6 +28,7 @@ from ottla.model.configs import TopicConfig
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_TIMESTAMP
 from ottla.model.topics import TopicPartition
+from ottla.model.values import NamedTuple
 from ottla.records.batch import LENGTH_END, CheckedBatch, stamp_all
 
 _SNAPSHOT_BYTES = 64 * 1024 * 1024

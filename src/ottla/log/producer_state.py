@@ -9,11 +9,10 @@ UNKNOWN_PRODUCER_ID is never answered. Knows no files: `producer_snapshots` keep
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ottla.log.txn_index import AbortedTransaction
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from ottla.model.values import NamedTuple
 from ottla.records.batch import BatchHeader
 
 BATCHES_REMEMBERED = 5

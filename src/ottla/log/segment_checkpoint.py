@@ -13,13 +13,13 @@ import logging
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from ottla.log import checkpoints
 from ottla.log.files import Files
 from ottla.log.partition_log import PartitionLog
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
+from ottla.model.values import NamedTuple
 
 _log = logging.getLogger(__name__)
 

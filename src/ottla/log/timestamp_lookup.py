@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from ottla.log.segment import Segment
 from ottla.model.limits import MIB
+from ottla.model.values import NamedTuple
 from ottla.records.batch import MAGIC, BatchHeader
 from ottla.records.content import Record
 from ottla.records.findings import CorruptRecords

@@ -5,8 +5,8 @@ int32 coordinator epoch).
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
+from ottla.model.values import NamedTuple
 from ottla.records.batch import CONTROL, TRANSACTIONAL, CheckedBatch, read_header
 from ottla.records.content import Record, build_batch, records_of
 from ottla.records.findings import CorruptRecords

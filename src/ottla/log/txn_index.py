@@ -10,11 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
 
 from ottla.log.files import Buffer
 from ottla.log.open_files import OpenFiles, PooledFile
 from ottla.model.errors import CorruptData
+from ottla.model.values import NamedTuple
 
 _ENTRY = Struct(">hqqqq")
 ENTRY_BYTES = _ENTRY.size

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 
 from ottla.log.open_files import PooledFile
+from ottla.model.values import dataclass, field
 
 
 @dataclass(slots=True)

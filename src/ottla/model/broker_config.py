@@ -8,7 +8,6 @@ changes state; a changed setting is a new `BrokerConfig` or `TopicConfig`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_types import (
@@ -27,6 +26,7 @@ from ottla.model.limits import MIB
 from ottla.model.refused_settings import REFUSED_PREFIXES
 from ottla.model.topic_config import TopicConfig
 from ottla.model.topic_settings import TOPIC_SETTINGS
+from ottla.model.values import NamedTuple
 
 _TOPIC_CONFIGS_SHARED_MAX = 1_000  # distinct sets of overrides that are remembered; people use a handful
 

@@ -6,7 +6,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from ottla.model.values import NamedTuple
 
 Value = bool | int | float | str | tuple[str, ...] | None
 """A parsed setting; None is 'not set' and only possible where that is the default."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ottla.model.broker_config import BrokerConfig, SourcedValue
 from ottla.model.broker_settings import BROKER_SETTINGS
 from ottla.model.config_types import ConfigSource, Setting, format_value
 from ottla.model.topic_settings import TOPIC_SETTINGS
+from ottla.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

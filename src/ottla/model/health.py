@@ -5,7 +5,8 @@ until somebody asks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+from ottla.model.values import NamedTuple
 
 Check = Callable[[], str | None]
 """What is wrong, with its cure, or None. Runs on the owner's thread and waits for nothing."""

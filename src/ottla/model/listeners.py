@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ottla.model.config_types import InvalidSetting
+from ottla.model.values import NamedTuple
 
 _LISTENER = (
     r"(?P<name>[A-Za-z0-9_-]+)://"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ottla.model.config_types import TypedValues
+from ottla.model.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

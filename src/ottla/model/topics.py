@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import re
-from typing import NamedTuple, NewType
+from typing import NewType
+
+from ottla.model.values import NamedTuple
 
 TopicId = NewType("TopicId", bytes)
 """Sixteen raw bytes; `topic_id_text` gives the form people and znodes use."""

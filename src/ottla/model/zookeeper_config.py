@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from ottla.model.config_types import InvalidSetting, TypedValues, parse
 from ottla.model.listeners import Listener
+from ottla.model.values import NamedTuple
 from ottla.model.zookeeper_settings import NO_PORT, WORDS, ZOOKEEPER_SETTINGS
 
 LISTENER_NAME = "ZOOKEEPER"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.coordination.client import HostedCoordination
 from ottla.model.broker_config import BrokerConfig
 from ottla.model.errors import ErrorCode, Refused
+from ottla.model.values import dataclass
 
 if TYPE_CHECKING:
     from ottla.coordination.ensemble import KazooCoordination

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from ottla.coordinator.offsets import Place
+from ottla.model.values import NamedTuple
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions
 from ottla.server.group_service import GroupService

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from ottla import __version__
 from ottla.controller.cluster import NO_LEADER, PartitionImage
 from ottla.controller.controller import Controller
 from ottla.model.health import Health
 from ottla.model.metrics import HISTOGRAM_BUCKETS, Registry
+from ottla.model.values import NamedTuple
 from ottla.node.group_metrics import escaped, group_pieces
 from ottla.replica.partition import Partition
 from ottla.replica.partitions import Partitions

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.controller.cluster import TopicImage
@@ -23,6 +22,7 @@ from ottla.log.partition_log import PartitionLog
 from ottla.model.clock import Clock
 from ottla.model.configs import TopicConfig
 from ottla.model.topics import TopicPartition
+from ottla.model.values import dataclass
 from ottla.server.warming import Offload, run_at_once
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from ottla.model.configs import InvalidSetting
+from ottla.model.values import NamedTuple
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANK = " \t\f"

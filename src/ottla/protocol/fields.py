@@ -21,7 +21,6 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
-    NamedTuple,
     TypeAlias,
     Union,
     dataclass_transform,
@@ -31,6 +30,7 @@ from typing import (
 )
 
 from ottla.model.topics import TopicId
+from ottla.model.values import NamedTuple
 from ottla.protocol.primitives import ByteSource
 
 VERSION_END = sys.maxsize

@@ -7,10 +7,10 @@ broker can read it for versions it does not know.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from ottla.model.errors import Malformed
 from ottla.model.limits import TAGGED_FIELDS_MAX
+from ottla.model.values import NamedTuple
 from ottla.protocol.apis import APIS, Api
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.fields import Message

@@ -8,7 +8,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
+
+from ottla.model.values import NamedTuple
 
 
 class Run(NamedTuple):

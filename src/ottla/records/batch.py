@@ -24,10 +24,10 @@ for the topics that need it.
 from __future__ import annotations
 
 from struct import Struct
-from typing import NamedTuple
 
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_SEQUENCE
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_choice
 from ottla.records.crc import crc32c
 from ottla.records.findings import Fault

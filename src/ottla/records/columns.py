@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ottla.model.limits import KIB, MIB
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_choice
 from ottla.records.compression import Bytes
 from ottla.records.findings import CorruptRecords, Lacking

@@ -8,11 +8,11 @@ CorruptRecords (readers) or Refused (Produce), and memory stays within the calle
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.limits import DECOMPRESSED_BYTES_MAX
 from ottla.model.offsets import NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_choice
 from ottla.records.batch import (
     CODEC_MASK,

@@ -20,7 +20,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from struct import Struct
-from typing import NamedTuple
 
 from ottla.model.limits import DECOMPRESSED_BYTES_MAX
 from ottla.model.offsets import (
@@ -30,6 +29,7 @@ from ottla.model.offsets import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
 )
+from ottla.model.values import NamedTuple
 from ottla.records.batch import CODEC_MASK, LENGTH_END, LOG_APPEND_TIME, BatchHeader, Bytes
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.content import Record

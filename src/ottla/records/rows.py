@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from ottla.model.limits import DECOMPRESSED_BYTES_MAX
 from ottla.model.offsets import NO_LEADER_EPOCH
 from ottla.model.spare_rooms import SpareRooms
+from ottla.model.values import NamedTuple
 from ottla.records import kernel_choice
 from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader, header_bytes
 from ottla.records.columns import arrow

@@ -7,11 +7,11 @@ The one place that knows which partitions are offline.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ottla.log.partition_log import PartitionLog
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.topics import TopicId
+from ottla.model.values import dataclass
 from ottla.replica.partition import Partition
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from typing import NamedTuple
+
+from ottla.model.values import NamedTuple
 
 _PAIR = re.compile(rb'\s*([a-z-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^,"\s]*)\s*(?:,|\Z)')
 _RESPONSE_BYTES_MAX = 4096  # RFC 2831, 2.1.2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from ottla.model.values import NamedTuple
 
 USER = "User"
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.controller.cluster import NO_LEADER, PartitionImage, TopicImage
 from ottla.model.errors import ErrorCode
+from ottla.model.values import NamedTuple
 
 if TYPE_CHECKING:
     from ottla.server.services import Services

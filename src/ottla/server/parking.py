@@ -8,9 +8,9 @@ of an event is that of the waiters under its own key, never of all that is parke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from ottla.model.topics import TopicId
+from ottla.model.values import NamedTuple
 from ottla.replica.events import Event
 from ottla.server.timers import Timer, Timers
 

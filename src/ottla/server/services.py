@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.log.directories import LogDirectories
@@ -11,6 +9,7 @@ from ottla.model.clock import Clock
 from ottla.model.configs import BrokerConfig
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
+from ottla.model.values import dataclass, field
 from ottla.protocol.messages.api_versions import ApiVersion
 from ottla.replica.partitions import Partitions
 from ottla.security.authorizer import Authorizer, Operation, ResourceType, authorized_operations

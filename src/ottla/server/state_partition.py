@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ottla.coordinator.state_log import StateMachine, StateRecord
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.offsets import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from ottla.model.values import NamedTuple
 from ottla.records.batch import HEADER_BYTES, TRANSACTIONAL, CheckedBatch, read_header
 from ottla.records.content import build_batch
 from ottla.replica.events import Event

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.model.topics import OFFSETS_TOPIC, TopicPartition
+from ottla.model.values import NamedTuple
 from ottla.replica.events import Event
 from ottla.replica.partition import Partition
 from ottla.server.long_requests import Chore, Work

@@ -5,11 +5,11 @@ whole batch behind it, because it matters a lot whether there is one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from ottla.log.files import FileHandle
 from ottla.log.segment import RELATIVE_OFFSET_MAX
 from ottla.model.limits import MIB
+from ottla.model.values import NamedTuple
 from ottla.records.batch import HEADER_BYTES, MAGIC, BatchHeader
 from ottla.records.formats import BATCH_BYTES_MIN, MAGIC_POSITION, checksum, checksum_start, header_at
 

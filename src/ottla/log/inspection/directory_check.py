@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ottla.log import checkpoints, directory_properties, file_names
@@ -16,6 +15,7 @@ from ottla.log.inspection.partition_check import PartitionReport, check_partitio
 from ottla.log.segment_checkpoint import find_losses, read_segment_checkpoint
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
+from ottla.model.values import dataclass, field
 
 OFFSET_CHECKPOINTS = (
     checkpoints.RECOVERY_POINTS,

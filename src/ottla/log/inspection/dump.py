@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from ottla.log import checkpoints, directory_properties, file_names, leader_epochs
 from ottla.log.files import Files
@@ -23,6 +22,7 @@ from ottla.log.sparse_index import Entry, SparseIndex
 from ottla.log.time_index import TimeIndex
 from ottla.log.txn_index import decode_aborted
 from ottla.model.topics import topic_id_text
+from ottla.model.values import dataclass
 
 
 @dataclass(slots=True, frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from ottla.model.values import dataclass
 
 
 class FindingKind(StrEnum):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ottla.log import checkpoints, file_names, leader_epochs
@@ -15,6 +14,7 @@ from ottla.log.inspection.segment_check import SegmentReport, check_segment
 from ottla.log.leader_epochs import decode_epoch_starts
 from ottla.log.producer_snapshots import decode_snapshot
 from ottla.model.errors import CorruptData
+from ottla.model.values import dataclass, field
 
 
 @dataclass(slots=True)

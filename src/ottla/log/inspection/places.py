@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from ottla.log import checkpoints, directory_properties, file_names, leader_epochs
 from ottla.log.files import Files
 from ottla.log.inspection.directory_check import OFFSET_CHECKPOINTS, partition_names
+from ottla.model.values import dataclass
 
 _LOGS_OF_HOME = "log"  # where a broker's home keeps them
 _SIGNS_OF_LOGS = {directory_properties.FILE_NAME, *OFFSET_CHECKPOINTS}

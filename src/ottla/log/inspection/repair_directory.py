@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 
 from ottla.log import checkpoints, segment_checkpoint
 from ottla.log.files import Files
@@ -23,6 +22,7 @@ from ottla.log.inspection.repair_plan import (
 )
 from ottla.model.errors import CorruptData
 from ottla.model.topics import TopicPartition
+from ottla.model.values import dataclass, field
 
 
 @dataclass(slots=True)

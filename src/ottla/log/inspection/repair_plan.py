@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from ottla.log import checkpoints, file_names, leader_epochs
 from ottla.log.inspection.findings import Finding, FindingKind
@@ -16,6 +15,7 @@ from ottla.log.inspection.partition_check import PartitionReport
 from ottla.log.inspection.segment_check import SegmentReport
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.model.topics import TopicPartition
+from ottla.model.values import dataclass, field
 
 
 @dataclass(slots=True, frozen=True)

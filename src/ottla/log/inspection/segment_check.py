@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from ottla.log import file_names
 from ottla.log.files import FileHandle, Files
@@ -17,6 +16,7 @@ from ottla.log.time_index import TimeIndex
 from ottla.log.txn_index import ENTRY_BYTES, decode_aborted
 from ottla.model.errors import CorruptData
 from ottla.model.offsets import NO_LEADER_EPOCH, NO_TIMESTAMP
+from ottla.model.values import dataclass, field
 from ottla.records.findings import CorruptRecords
 from ottla.records.formats import records_of
 from ottla.records.legacy import UNKNOWN_COUNT

@@ -7,9 +7,9 @@ so must the answer to them.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
 
 from ottla.model.problems import Malformed
+from ottla.model.values import NamedTuple
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.zookeeper.jute import Blob, Int, Long, decode, encode, reader
 

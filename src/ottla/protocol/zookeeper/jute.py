@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, NoReturn, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NoReturn, TypeAlias, TypeVar, get_args, get_type_hints
 
 from ottla.model.limits import ARRAY_ELEMENTS_MAX, REQUEST_ELEMENTS_MAX
 from ottla.model.problems import Malformed
+from ottla.model.values import NamedTuple
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.source import Run, Source
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ottla.model.limits import REQUEST_ELEMENTS_MAX
 from ottla.model.problems import Malformed
+from ottla.model.values import NamedTuple
 from ottla.protocol.primitives import Buffer
 from ottla.protocol.zookeeper.jute import Boolean, Int, encode, reader
 from ottla.protocol.zookeeper.operations import REQUESTS, RESPONSES, OpCode

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple, TypeAlias
+from typing import Annotated, TypeAlias
 
+from ottla.model.values import NamedTuple
 from ottla.protocol.zookeeper.jute import Blob, Boolean, Int, Long, Ustring, Vector
 
 # -- parts of others ---------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from ottla.model.clock import Clock
@@ -19,6 +18,7 @@ from ottla.model.limits import (
     HTTP_REQUEST_BYTES_MAX,
     HTTP_TURN_US_MAX,
 )
+from ottla.model.values import dataclass
 from ottla.protocol.codec import Chunk
 from ottla.server.accepting import SocketOptions
 from ottla.server.application import Arrivals

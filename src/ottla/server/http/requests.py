@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sys import maxsize
-from typing import NamedTuple
 
 from ottla.model.errors import Malformed
+from ottla.model.values import NamedTuple
 from ottla.protocol.frames import FrameCutter
 
 _END = b"\r\n\r\n"
