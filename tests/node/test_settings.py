@@ -303,7 +303,7 @@ def test_the_ports_that_were_bound_are_advertised() -> None:
         listeners="PLAINTEXT://127.0.0.1:0,B://:9093",
         listener_security_protocol_map="PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
     )
-    assert loaded.advertised_as_bound({"PLAINTEXT": 40001, "B": 9093}, "machine") == (
+    assert loaded.advertised_as_bound({"PLAINTEXT": 40001, "B": 9093}, lambda: "machine") == (
         Listener("PLAINTEXT", "127.0.0.1", 40001, "PLAINTEXT"),
         Listener("B", "machine", 9093, "PLAINTEXT"),
     )

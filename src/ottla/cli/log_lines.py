@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from ottla.cli.output import styled
@@ -49,12 +50,11 @@ class TextLines(logging.Formatter):
         self._colour = colour
 
     def format(self, record: logging.LogRecord) -> str:
-        from datetime import datetime
-
         level = f"{record.levelname:<7}"
         if self._colour and record.levelname in LEVEL_STYLES:
             level = styled(level, LEVEL_STYLES[record.levelname], sys.stderr)
-        when = datetime.fromtimestamp(record.created).isoformat(" ", "milliseconds")
+        seconds = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        when = f"{seconds}.{int(record.created * 1000) % 1000:03}"
         text = f"{when} {level} {_room(record.name)}: {record.getMessage()}"
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 

@@ -6,6 +6,7 @@ Only the module of the command that is used gets imported, so that `--help` and 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None, given: Mapping[str, object] = {
     try:
         if arguments[:1] == [COMPLETE]:
             return _complete(arguments[1:])
-        options = parser_for(arguments).parse_args(arguments, argparse.Namespace(**given))
+        options = _understand(arguments, given)
         status: int = options.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -44,8 +45,17 @@ def main(arguments: Sequence[str] | None = None, given: Mapping[str, object] = {
     return status
 
 
-def parser_for(arguments: Sequence[str]) -> Parser:
-    """Knows every command's name, and the options of the one that is used."""
+def _understand(arguments: Sequence[str], given: Mapping[str, object]) -> argparse.Namespace:
+    gc.disable()  # what gets imported stays, and looking at it again and again takes its time
+    try:
+        options: argparse.Namespace = parser_for(arguments).parse_args(arguments, argparse.Namespace(**given))
+        return options
+    finally:
+        gc.enable()
+
+
+def parser_for(arguments: Sequence[str], *, whole: bool = False) -> Parser:
+    """Knows the options of the command that is used; the others too, by name, where they may be asked for."""
     parser = Parser(
         prog="ottla",
         description="A message system in Python that any Kafka client can use unmodified.",
@@ -55,7 +65,8 @@ def parser_for(arguments: Sequence[str]) -> Parser:
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", title="commands")
     used = next((argument for argument in arguments if not argument.startswith("-")), None)
-    for name, summary, module in COMMANDS:
+    alone = [each for each in COMMANDS if [each.name] == arguments[:1] and not whole]
+    for name, summary, module in alone or COMMANDS:
         command = commands.add_parser(
             name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.", add_help=name == used
         )
@@ -68,7 +79,7 @@ def parser_for(arguments: Sequence[str]) -> Parser:
 def _complete(words: Sequence[str]) -> int:
     from ottla.cli.completing import print_completions
 
-    print_completions(words, parser_for(words))
+    print_completions(words, parser_for(words, whole=True))
     return ExitCode.DONE
 
 

@@ -9,12 +9,12 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.controller.changes import BrokerConfigChanged, Change
 from ottla.controller.controller import Controller
 from ottla.controller.producer_ids import ProducerIds
 from ottla.coordination.client import HostedCoordination, LocalCoordination
-from ottla.coordination.ensemble import KazooCoordination
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory, NotStoppedCleanly
 from ottla.log.files import Files, Lock
@@ -46,6 +46,9 @@ from ottla.server.kafka import KafkaApplication
 from ottla.server.parking import Parking
 from ottla.server.reactor import Reactor
 from ottla.server.services import Services
+
+if TYPE_CHECKING:
+    from ottla.coordination.ensemble import KazooCoordination
 
 log = logging.getLogger(__name__)
 

@@ -49,7 +49,7 @@ class Ports:
             control = listener.name == self._settings.control_plane_listener
             self.listeners.append(self._reactor.listen(listener, application, control=control, sock=sock))
         ports = {listener.name: listener.port for listener in self.listeners}
-        advertised = self._settings.advertised_as_bound(ports, socket.getfqdn())
+        advertised = self._settings.advertised_as_bound(ports, socket.getfqdn)
         return [EndPoint(each.name, each.host, each.port, each.security_protocol) for each in advertised]
 
     def open_zookeeper(self, coordination: LocalCoordination) -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from ottla.model.config_types import InvalidSetting, Value, format_value, nearest
 from ottla.model.configs import BROKER_SETTINGS
+from ottla.model.values import NamedTuple
 from ottla.node.properties import parse_properties
 
 COMMAND_LINE = "--set"
@@ -75,12 +75,13 @@ def _text(name: str, value: object) -> str:
 
 def from_environment(environment: Mapping[str, str]) -> list[Given]:
     """OTTLA_LOG_RETENTION_HOURS is log.retention.hours. Raises InvalidSetting for a name that is none."""
+    ours = [name for name in sorted(environment) if name.startswith(ENVIRONMENT_PREFIX)]
+    ours = [name for name in ours if not name.removeprefix(ENVIRONMENT_PREFIX).startswith(_NO_SETTINGS)]
+    if not ours:
+        return []  # as nearly always; the names of all settings take a while
     variables = {_variable(name): name for name in BROKER_SETTINGS}
     given, problems = [], []
-    for variable, text in sorted(environment.items()):
-        rest = variable.removeprefix(ENVIRONMENT_PREFIX)
-        if rest == variable or rest.startswith(_NO_SETTINGS):
-            continue
+    for variable, text in ((name, environment[name]) for name in ours):
         if variable in variables:
             given.append(Given(variables[variable], text, f"environment variable {variable}"))
         else:

@@ -7,14 +7,14 @@ error in a setting that keeps data safe must not go unnoticed. Every problem is 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ottla.model.config_types import INT_MAX
 from ottla.model.configs import BROKER_SETTINGS, BrokerConfig, InvalidSetting, parse, setting_named
 from ottla.model.listeners import EVERY_INTERFACE, Listener, parse_listeners, parse_protocol_map
 from ottla.model.refused_settings import reason_to_ignore
+from ottla.model.values import dataclass
 from ottla.model.zookeeper_config import ZooKeeperConfig, zookeeper_config
 from ottla.node.ensemble import EnsembleSettings
 from ottla.node.setting_sources import from_assignment, from_environment, from_file
@@ -88,13 +88,14 @@ class BrokerSettings:
             warnings=(*warnings, *config.warnings),
         )
 
-    def advertised_as_bound(self, ports: Mapping[str, int], host: str) -> tuple[Listener, ...]:
+    def advertised_as_bound(self, ports: Mapping[str, int], host: Callable[[], str]) -> tuple[Listener, ...]:
         """What clients are told, once it is known which `ports` were bound (by listener name).
 
-        `host` is this machine's name, for listeners on every interface that nobody gave an address.
+        `host` tells this machine's name, for listeners on every interface that nobody gave an address. It is
+        asked only then: a resolver may take its time.
         """
         return tuple(
-            listener._replace(host=listener.host or host, port=listener.port or ports[listener.name])
+            listener._replace(host=listener.host or host(), port=listener.port or ports[listener.name])
             for listener in self.advertised_listeners
         )
 
