@@ -12,6 +12,8 @@ from benchmarks.against_kafka.limits import Limit
 from benchmarks.against_kafka.rows import DURABLE, UNFLUSHED, Comparison, Row, Setup, Trial
 from benchmarks.raw_load import UNDISTURBED
 
+OF_A_RUN = ("client_busy", UNDISTURBED)
+"""Told beside a figure; by a trial of several runs for each of its figures, as `to_all.client_busy`."""
 _CLIENT_BOUND_SHARE = 0.9  # of a core: little is left that the broker could have used
 
 
@@ -102,9 +104,10 @@ class Results:
         for row in rows:
             samples = self.of(setup, row)
             samples.values.append(figures[row.figure])
-            for name in ("client_busy", UNDISTURBED):
-                if name in figures:
-                    getattr(samples, name).append(figures[name])
+            for name in OF_A_RUN:
+                told = figures.get(f"{row.figure}.{name}", figures.get(name))
+                if told is not None:
+                    getattr(samples, name).append(told)
 
     @property
     def undisturbed(self) -> float:

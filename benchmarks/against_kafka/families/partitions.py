@@ -7,8 +7,9 @@ import time
 
 from benchmarks import topics
 from benchmarks.against_kafka.bench import Bench
+from benchmarks.against_kafka.results import OF_A_RUN
 from benchmarks.against_kafka.rows import Row, Trial
-from benchmarks.processes import resident_mib
+from benchmarks.processes import cpu_seconds, resident_mib
 from benchmarks.questions import produce, produce_to_all
 from benchmarks.raw_load import Figures, Shape
 
@@ -32,15 +33,7 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         create_seconds = _create(bench, count)
         idle_cpu = bench.idle_cpu()
         to_one = bench.ask(produce(100), _TOPIC, Shape(64))
-        to_all = bench.clients.rdkafka.produce(
-            bench.address,
-            _TOPIC,
-            100,
-            _SPREAD,
-            seconds=_SPREAD_SECONDS_MAX,
-            count=_SPREAD_RECORDS,
-            partitions=count,
-        )
+        to_all, to_all_broker_busy = _write_to_all_in_turn(bench, count)
         at_once = {}
         if count <= _AT_ONCE_MAX:
             at_once["at_once_ms"] = _write_to_all_at_once(bench, count) * 1e3
@@ -48,8 +41,9 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
             **at_once,
             "create_seconds": create_seconds,
             "idle_cpu_percent": 100 * idle_cpu,
-            "to_one": to_one["per_second"],
-            "to_all": to_all["per_second"],
+            **_of_a_run("to_one", to_one),
+            **_of_a_run("to_all", to_all),
+            "to_all_broker_busy": to_all_broker_busy,
             "memory_mib": resident_mib(bench.broker.pid),
             "restart_seconds": _restart(bench, count),
         }
@@ -67,6 +61,27 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         # Where both wait for the disk this is a sync of as many files: one bounded round, or one by one.
         rows += (Row(f"{what}: one request to all, p50", "ms", "at_once_ms", True),)
     return Trial(rows, run, fresh=True, once=True)
+
+
+def _write_to_all_in_turn(bench: Bench, count: int) -> tuple[Figures, float]:
+    """Also how busy the broker was, in cores: with the share of the client it tells which of them ends it."""
+    spent, began = cpu_seconds(bench.broker.pid), time.perf_counter()
+    told = bench.clients.rdkafka.produce(
+        bench.address,
+        _TOPIC,
+        100,
+        _SPREAD,
+        seconds=_SPREAD_SECONDS_MAX,
+        count=_SPREAD_RECORDS,
+        partitions=count,
+    )
+    return told, (cpu_seconds(bench.broker.pid) - spent) / (time.perf_counter() - began)
+
+
+def _of_a_run(figure: str, told: Figures) -> Figures:
+    return {figure: told["per_second"]} | {
+        f"{figure}.{name}": told[name] for name in OF_A_RUN if name in told
+    }
 
 
 def _create(bench: Bench, count: int) -> float:
