@@ -1,10 +1,10 @@
 """A broker that keeps nothing and has nothing: what a client reaches with it is the client's own ceiling.
 
-    python -m benchmarks.empty_broker VALUE_BYTES
+    python -m benchmarks.empty_broker VALUE_BYTES [PARTITIONS]
 
-Prints the address that it chose, and serves until it is killed. Every topic has one partition. What is
-produced is received, into one place that stays in the processor's cache, and acknowledged; what is fetched is
-always the same batch of a megabyte, under the offset that was asked for.
+Prints the address that it chose, and serves until it is killed. Every topic has so many partitions, or one.
+What is produced is received, into one place that stays in the processor's cache, and acknowledged; what is
+fetched is always the same batch of a megabyte, under the offset that was asked for.
 """
 
 from __future__ import annotations
@@ -56,16 +56,17 @@ _VERSIONS = {
 _HOST = "127.0.0.1"
 _OFFSET = struct.Struct(">q")
 _TOPIC_LENGTH = struct.Struct(">12xh")  # behind transactional id, acks, timeout, count
+_PARTITION = struct.Struct(">4xi")  # behind the topic and a count
 _OFFSET_MAX = 2**62
 _HEAD_BYTES = 256  # of a Produce: all that is looked at
 _BATCH_BYTES = MIB - 16 * 1024  # librdkafka asks for a megabyte, with all around it
 
 
 @contextmanager
-def serving(value_bytes: int) -> Iterator[str]:
+def serving(value_bytes: int, partitions: int = 1) -> Iterator[str]:
     """Its address; on the core of the brokers."""
     with on_core(SERVER_CORE):
-        command = [sys.executable, "-m", "benchmarks.empty_broker", str(value_bytes)]
+        command = [sys.executable, "-m", "benchmarks.empty_broker", str(value_bytes), str(partitions)]
         broker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert broker.stdout is not None
     try:
@@ -76,8 +77,9 @@ def serving(value_bytes: int) -> Iterator[str]:
 
 
 class EmptyBroker:
-    def __init__(self, port: int, value_bytes: int) -> None:
+    def __init__(self, port: int, value_bytes: int, partitions: int) -> None:
         self._port = port
+        self._partitions = partitions
         now_ms = time.time_ns() // 1_000_000
         noise = os.urandom(MIB)
         count = _BATCH_BYTES // (value_bytes + 8)
@@ -125,7 +127,10 @@ class EmptyBroker:
         return encode_response(api, header.api_version, header.correlation_id, answer)
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
-        partitions = [MetadataResponsePartition(leader_id=1, replica_nodes=[1], isr_nodes=[1])]
+        partitions = [
+            MetadataResponsePartition(partition_index=index, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+            for index in range(self._partitions)
+        ]
         topics = [MetadataResponseTopic(0, each.name, partitions=partitions) for each in request.topics or ()]
         brokers = [MetadataResponseBroker(1, _HOST, self._port)]
         return MetadataResponse(brokers=brokers, controller_id=1, topics=topics)
@@ -147,7 +152,9 @@ def _produced(frame: memoryview, position: int) -> ProduceResponse:
     (length,) = _TOPIC_LENGTH.unpack_from(frame, position)
     start = position + _TOPIC_LENGTH.size
     topic = str(frame[start : start + length], "utf-8")
-    return ProduceResponse([TopicProduceResponse(topic, partition_responses=[PartitionProduceResponse()])])
+    (index,) = _PARTITION.unpack_from(frame, start + length)
+    partitions = [PartitionProduceResponse(index)]
+    return ProduceResponse([TopicProduceResponse(topic, partition_responses=partitions)])
 
 
 def _offsets(request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -170,7 +177,7 @@ def _receive(peer: socket.socket, room: memoryview) -> memoryview:
 def main() -> None:
     with socket.create_server((_HOST, 0)) as listener:
         port = listener.getsockname()[1]
-        broker = EmptyBroker(port, int(sys.argv[1]))
+        broker = EmptyBroker(port, *map(int, [*sys.argv[1:], "1"][:2]))
         print(f"{_HOST}:{port}", flush=True)
         while True:
             peer, _ = listener.accept()

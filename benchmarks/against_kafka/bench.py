@@ -13,11 +13,13 @@ from benchmarks.against_kafka.rows import Scale
 from benchmarks.peer import Peer
 from benchmarks.processes import cpu_seconds
 from benchmarks.questions import KIB, MIB, Question, api_versions, fetch, produce
-from benchmarks.raw_load import Busy, Figures, RawLoad, Shape, Steps
+from benchmarks.raw_load import UNDISTURBED, Busy, Figures, RawLoad, Shape, Steps
 from benchmarks.rdkafka_load import RdkafkaLoad
 
 CLIENT_BUSY = "client_busy"  # the share of a core that the clients used
 SERVER_BUSY = "server_busy"
+OF_A_RUN = (CLIENT_BUSY, UNDISTURBED)
+"""Told beside a figure; by a trial of several runs for each of its figures, as `to_all.client_busy`."""
 CPU_US = "cpu_us"  # the server's, for each request
 _CONNECTING_SECONDS = 0.5  # before anything counts
 

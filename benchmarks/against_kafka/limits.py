@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks import empty_broker
 from benchmarks.against_kafka.bench import Clients
 from benchmarks.against_kafka.families.librdkafka import READER, WRITER
+from benchmarks.against_kafka.families.partitions import MANY, write_to_all_in_turn
 from benchmarks.memory import fetch_memory
 from benchmarks.processes import SERVER_CORE, on_core
 from benchmarks.questions import KIB, MIB
@@ -92,6 +93,10 @@ def _ceilings(rdkafka: RdkafkaLoad, seconds: float) -> list[Limit]:
                 row = f"librdkafka {what} {size:,} B"
                 figure = statistics.median(least_disturbed(run)["per_second"] for _ in range(_CEILING_RUNS))
                 limits.append(Limit(f"{row}, broker that keeps nothing", "/s", figure, row))
+    with empty_broker.serving(100, MANY) as address:
+        figure = least_disturbed(partial(write_to_all_in_turn, rdkafka, address, "bench", MANY))["per_second"]
+        row = f"{MANY:,} partitions: librdkafka 100 B to all"
+        limits.append(Limit(f"{row}, broker that keeps nothing", "/s", figure, row))
     return limits
 
 

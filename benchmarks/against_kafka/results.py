@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from benchmarks.against_kafka.bench import OF_A_RUN
 from benchmarks.against_kafka.limits import Limit
 from benchmarks.against_kafka.rows import DURABLE, UNFLUSHED, Comparison, Row, Setup, Trial
-from benchmarks.raw_load import UNDISTURBED
 
-OF_A_RUN = ("client_busy", UNDISTURBED)
-"""Told beside a figure; by a trial of several runs for each of its figures, as `to_all.client_busy`."""
 _CLIENT_BOUND_SHARE = 0.9  # of a core: little is left that the broker could have used
 
 

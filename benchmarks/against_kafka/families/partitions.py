@@ -6,15 +6,16 @@ import statistics
 import time
 
 from benchmarks import topics
-from benchmarks.against_kafka.bench import Bench
-from benchmarks.against_kafka.results import OF_A_RUN
+from benchmarks.against_kafka.bench import OF_A_RUN, Bench
 from benchmarks.against_kafka.rows import Row, Trial
 from benchmarks.processes import cpu_seconds, resident_mib
 from benchmarks.questions import produce, produce_to_all
 from benchmarks.raw_load import Figures, Shape
+from benchmarks.rdkafka_load import RdkafkaLoad
 
 from ottla.protocol import apis
 
+MANY = 10_000
 _TOPIC = "wide"
 _AT_ONCE_MAX = 1_000  # partitions of one request: a Kafka that syncs each would take minutes for more
 _AT_ONCE_TIMES = 7
@@ -33,7 +34,9 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
         create_seconds = _create(bench, count)
         idle_cpu = bench.idle_cpu()
         to_one = bench.ask(produce(100), _TOPIC, Shape(64))
-        to_all, to_all_broker_busy = _write_to_all_in_turn(bench, count)
+        spent, began = cpu_seconds(bench.broker.pid), time.perf_counter()
+        to_all = write_to_all_in_turn(bench.clients.rdkafka, bench.address, _TOPIC, count)
+        broker_busy = (cpu_seconds(bench.broker.pid) - spent) / (time.perf_counter() - began)
         at_once = {}
         if count <= _AT_ONCE_MAX:
             at_once["at_once_ms"] = _write_to_all_at_once(bench, count) * 1e3
@@ -43,7 +46,7 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
             "idle_cpu_percent": 100 * idle_cpu,
             **_of_a_run("to_one", to_one),
             **_of_a_run("to_all", to_all),
-            "to_all_broker_busy": to_all_broker_busy,
+            "to_all_broker_busy": broker_busy,
             "memory_mib": resident_mib(bench.broker.pid),
             "restart_seconds": _restart(bench, count),
         }
@@ -63,19 +66,10 @@ def _trial(count: int, once: float | None = None, spread: float | None = None) -
     return Trial(rows, run, fresh=True, once=True)
 
 
-def _write_to_all_in_turn(bench: Bench, count: int) -> tuple[Figures, float]:
-    """Also how busy the broker was, in cores: with the share of the client it tells which of them ends it."""
-    spent, began = cpu_seconds(bench.broker.pid), time.perf_counter()
-    told = bench.clients.rdkafka.produce(
-        bench.address,
-        _TOPIC,
-        100,
-        _SPREAD,
-        seconds=_SPREAD_SECONDS_MAX,
-        count=_SPREAD_RECORDS,
-        partitions=count,
+def write_to_all_in_turn(rdkafka: RdkafkaLoad, address: str, topic: str, count: int) -> Figures:
+    return rdkafka.produce(
+        address, topic, 100, _SPREAD, seconds=_SPREAD_SECONDS_MAX, count=_SPREAD_RECORDS, partitions=count
     )
-    return told, (cpu_seconds(bench.broker.pid) - spent) / (time.perf_counter() - began)
 
 
 def _of_a_run(figure: str, told: Figures) -> Figures:
@@ -118,4 +112,4 @@ def _restart(bench: Bench, count: int) -> float:
     return time.perf_counter() - began
 
 
-TRIALS = (_trial(1), _trial(100), _trial(1_000, spread=5), _trial(10_000, once=0.2, spread=10))
+TRIALS = (_trial(1), _trial(100), _trial(1_000, spread=5), _trial(MANY, once=0.2, spread=10))
