@@ -95,8 +95,8 @@ def _ceilings(rdkafka: RdkafkaLoad, seconds: float) -> list[Limit]:
                 limits.append(Limit(f"{row}, broker that keeps nothing", "/s", figure, row))
     with empty_broker.serving(100, MANY) as address:
         figure = least_disturbed(partial(write_to_all_in_turn, rdkafka, address, "bench", MANY))["per_second"]
-        row = f"{MANY:,} partitions: librdkafka 100 B to all"
-        limits.append(Limit(f"{row}, broker that keeps nothing", "/s", figure, row))
+        name = f"librdkafka 100 B to {MANY:,} partitions, broker that keeps nothing"
+        limits.append(Limit(name, "/s", figure, f"{MANY:,} partitions: librdkafka 100 B to all"))
     return limits
 
 
