@@ -83,7 +83,7 @@ def test_wrong_arguments_are_refused_by_name(kind: Any) -> None:
         kind()
     with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
         kind(1, z=2)
-    with pytest.raises(ValueError, match="unexpected field names: \\['z'\\]"):
+    with pytest.raises((ValueError, TypeError), match="unexpected field names: \\['z'\\]"):
         kind(1)._replace(z=2)
     with pytest.raises(TypeError, match="Expected 3 arguments, got 2"):
         kind._make([1, 2])
