@@ -1,13 +1,16 @@
 cimport cython
 
 
+@cython.freelist(64)
 @cython.final
 cdef class FrameWriter:
     cdef bytearray _room
+    cdef unsigned char _start[256]
     cdef unsigned char *_octets
     cdef Py_ssize_t _capacity
     cdef Py_ssize_t position
 
+    @cython.locals(is_first=cython.bint)
     cdef void _reserve(self, Py_ssize_t size) except *
     cdef void int8(self, long long value) except *
     @cython.locals(at=Py_ssize_t)

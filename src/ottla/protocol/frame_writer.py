@@ -24,8 +24,11 @@ class FrameWriter:
 
     def __init__(self, correlation_id: int, flexible: bool) -> None:
         """Begins with the size, which `frame` knows, and the response's header."""
-        self._room = bytearray()
+        self._room = bytearray()  # compiled only what does not fit the object itself goes there
         self._capacity = 0
+        if cython.compiled:
+            self._octets = self._start
+            self._capacity = 256
         self.position = 4
         self._reserve(16)
         self.int32(correlation_id)
@@ -38,8 +41,11 @@ class FrameWriter:
             return
         self._capacity = max(_ROOM_BYTES, (self.position + size) * 2)
         if cython.compiled:
+            is_first = len(self._room) == 0
             PyByteArray_Resize(self._room, self._capacity)
             self._octets = cython.cast("unsigned char *", PyByteArray_AS_STRING(self._room))
+            if is_first:
+                memcpy(self._octets, self._start, self.position)
         else:
             self._room += bytes(self._capacity - len(self._room))
             self._octets = self._room

@@ -1,3 +1,6 @@
+cimport cython
+
+
 cdef class FrameCutter:
     cdef public Py_ssize_t frame_bytes_max
     cdef public bytes _data
@@ -7,8 +10,10 @@ cdef class FrameCutter:
     cdef Py_ssize_t _filled
     cdef object _view
     cdef object _spares
+    cdef bint _copies
 
-    cpdef bint is_one_frame(self, bytes data) except -1
+    @cython.locals(size=Py_ssize_t)
+    cpdef object one_frame(self, bytes data)
     cpdef list feed(self, bytes data, Py_ssize_t count_max=*)
     cpdef list cut(self, Py_ssize_t count_max=*)
     cpdef object wanted(self)
@@ -18,5 +23,7 @@ cdef class FrameCutter:
     cdef void _release_view(self) except *
     cdef void _refuse(self, Py_ssize_t length, bytes start) except *
 
+
+cdef long long _length_at(bytes data) except? -1
 
 cdef void _grow(bytearray buffer, Py_ssize_t size) except *

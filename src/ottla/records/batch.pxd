@@ -1,6 +1,7 @@
 cimport cython
 
 
+@cython.freelist(64)
 cdef class CheckedBatch:
     cdef readonly object header
     cdef readonly object body

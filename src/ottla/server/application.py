@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from ottla.protocol.frames import FrameCutter
+from ottla.protocol.primitives import Buffer
 from ottla.server.connection import Connection
 
-Arrivals = list[tuple[Connection, list[memoryview]]]
+Arrivals = list[tuple[Connection, list[Buffer]]]
 
 
 class Application(Protocol):

@@ -22,6 +22,7 @@ from ottla.model.limits import (
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.model.problems import Malformed
+from ottla.protocol.primitives import Buffer
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
@@ -199,9 +200,9 @@ class Reactor:
         return 0
 
     def _arrived(
-        self, connection: Connection, frames: list[memoryview], arrivals: dict[Application, Arrivals]
+        self, connection: Connection, frames: list[Buffer], arrivals: dict[Application, Arrivals]
     ) -> None:
-        application = connection.acceptor.application
+        application = connection.application
         known = arrivals.get(application)
         if known is None:
             arrivals[application] = [(connection, frames)]

@@ -8,6 +8,7 @@ from ottla.server.fetch_requests cimport FetchWork, Followed
 from ottla.server.fetch_sessions cimport Fetching
 
 
+@cython.freelist(64)
 cdef class _Reading:
     cdef public list cold
     cdef public list told
