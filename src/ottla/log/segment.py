@@ -294,7 +294,7 @@ class Segment:
         return (positions[at + 1] if at + 1 < len(positions) else self.size) - position
 
     def was_appended_alone(self, position: int) -> bool:
-        """Whether the batch at `position` is known to have been all of its append, so that it ends with that."""
+        """Whether the batch at `position` is known to have been its whole append, which ends with it."""
         at = bisect_left(self._recent_positions, position)
         if at == len(self._recent_positions) or self._recent_positions[at] != position:
             return False

@@ -37,8 +37,10 @@ class FrameWriter:
 
     def _reserve(self, size: int) -> None:
         """`size` more bytes fit."""
-        if self.position + size <= self._capacity:
-            return
+        if self.position + size > self._capacity:
+            self._grow(size)
+
+    def _grow(self, size: int) -> None:
         self._capacity = max(_ROOM_BYTES, (self.position + size) * 2)
         if cython.compiled:
             is_first = len(self._room) == 0

@@ -41,8 +41,8 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 
 class Partition:
     __slots__ = (
-        "_in_sync_min", "_signal", "bytes_in", "bytes_out", "config", "high_watermark", "in_sync_count", "index",
-        "is_internal", "leader_epoch", "log", "look_inside", "records_in", "replica_count", "rules",
+        "_in_sync_min", "_signal", "bytes_in", "bytes_out", "config", "high_watermark", "in_sync_count",
+        "index", "is_internal", "leader_epoch", "log", "look_inside", "records_in", "replica_count", "rules",
         "segment_bytes", "storage_error", "topic", "topic_id", "unavailable",
     )  # fmt: skip
 
