@@ -90,8 +90,8 @@ _CONNECTIONS = (
         "socket.receive.buffer.bytes",
         INT,
         -1,
-        "SO_RCVBUF of client connections; -1 leaves it to the operating system, which lets it grow with what a "
-        "connection sends. Kafka's 102400 hold producers of large batches up.",
+        "SO_RCVBUF of client connections; -1 leaves it to the operating system, which lets it grow with what "
+        "a connection sends. Kafka's 102400 hold producers of large batches up.",
         at_least(-1),
         "high",
     ),

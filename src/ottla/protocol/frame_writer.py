@@ -6,6 +6,8 @@ What it writes is what `codec` would: the tests compare them.
 
 from __future__ import annotations
 
+from typing import Any
+
 try:
     import cython
 except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
@@ -22,9 +24,11 @@ _ROOM_BYTES = 256  # most answers are shorter
 class FrameWriter:
     __slots__ = ("_capacity", "_octets", "_room", "position")
 
+    _start: Any  # compiled: room within the object, enough for most answers
+
     def __init__(self, correlation_id: int, flexible: bool) -> None:
         """Begins with the size, which `frame` knows, and the response's header."""
-        self._room = bytearray()  # compiled only what does not fit the object itself goes there
+        self._room = bytearray()  # compiled: for what does not fit there
         self._capacity = 0
         if cython.compiled:
             self._octets = self._start

@@ -172,7 +172,7 @@ def _length_at(data: bytes) -> int:
     """What the first four of at least four bytes say."""
     if cython.compiled:
         p = cython.cast("const unsigned char *", PyBytes_AS_STRING(data))
-        return (p[0] & 0x7F) << 24 | p[1] << 16 | p[2] << 8 | p[3] if p[0] < 0x80 else -1  # type: ignore
+        return (p[0] & 0x7F) << 24 | p[1] << 16 | p[2] << 8 | p[3] if p[0] < 0x80 else -1
     return int(_LENGTH.unpack_from(data)[0])
 
 

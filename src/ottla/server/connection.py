@@ -104,7 +104,7 @@ class Connection:
         self.last_active_ms = now_ms
         self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
         self.counted_bytes = 0  # what the reactor has counted as held for this peer
-        self._frames: list[Buffer] = []  # cut, but not handled yet
+        self._frames: list[Any] = []  # cut, but not handled yet
         self._out: list[Any] = []  # encoded answers that are not sent yet
         self.cold: FileRange | None = None  # what must be read from the disk before more can be sent
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
@@ -172,14 +172,14 @@ class Connection:
         # Only as many as can be handled: a receive may bring thousands of small ones.
         self._note_frames(self.cutter.feed(data, self._room()), now_ms)
 
-    def _note_frames(self, frames: Sequence[Buffer], now_ms: int) -> None:
+    def _note_frames(self, frames: Sequence[Any], now_ms: int) -> None:
         if frames:
             self._frames += frames
             self._note_progress(now_ms)
         elif self.frame_began_ms is None:
             self.frame_began_ms = now_ms
 
-    def take_frames(self, now_ms: int) -> list[Buffer]:
+    def take_frames(self, now_ms: int) -> list[Any]:
         """Frames to handle in this turn; others wait until there is room for more answers. Or Malformed."""
         frames, self._frames = self._frames, []
         room = self._room()
@@ -201,7 +201,7 @@ class Connection:
         """Frames have arrived that were not handled yet."""
         return bool(self._frames) or self.cutter.has_frame
 
-    def give_back(self, frames: list[Buffer]) -> None:
+    def give_back(self, frames: list[Any]) -> None:
         """Frames that were taken, but cannot be handled yet."""
         if not self.closed:
             self._frames[:0] = frames

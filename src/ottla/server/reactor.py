@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from ottla.log.file_range import FileRange
 from ottla.model.clock import Clock
@@ -22,7 +23,6 @@ from ottla.model.limits import (
 from ottla.model.listeners import Listener
 from ottla.model.metrics import Registry
 from ottla.model.problems import Malformed
-from ottla.protocol.primitives import Buffer
 from ottla.server.accepting import Accepting, Acceptor, Peer, SocketOptions
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PeerGone, RecordsUnreadable
@@ -200,7 +200,7 @@ class Reactor:
         return 0
 
     def _arrived(
-        self, connection: Connection, frames: list[Buffer], arrivals: dict[Application, Arrivals]
+        self, connection: Connection, frames: list[Any], arrivals: dict[Application, Arrivals]
     ) -> None:
         application = connection.application
         known = arrivals.get(application)
