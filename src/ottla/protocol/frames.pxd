@@ -3,6 +3,7 @@ cimport cython
 
 cdef class FrameCutter:
     cdef public Py_ssize_t frame_bytes_max
+    cdef public bint cuts_by_length
     cdef public bytes _data
     cdef public Py_ssize_t _position
     cdef Py_ssize_t _length

@@ -33,8 +33,6 @@ _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b
 class FrameCutter:
     """One connection's receiving end."""
 
-    cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
-
     def __init__(
         self, frame_bytes_max: int = FRAME_BYTES_MAX, spares: SpareRooms | None = None, copies: bool = False
     ) -> None:
@@ -42,6 +40,7 @@ class FrameCutter:
         `copies` a small one that comes alone is bytes, which cost less than a view of them.
         """
         self.frame_bytes_max = frame_bytes_max
+        self.cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
         self._spares = spares
         self._copies = copies
         # Received, and from the position on not cut yet.

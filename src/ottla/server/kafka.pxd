@@ -25,5 +25,5 @@ cdef class KafkaApplication:
         self, Connection connection, list frames, long long arrived_us, long long late_us
     ) except -1
     cdef void _handle(self, RequestInFlight exchange) except *
-    @cython.locals(header=RequestHeader, version=cython.longlong, first=cython.longlong, last=cython.longlong)
+    @cython.locals(header=RequestHeader, version=cython.longlong, first=cython.longlong, last=cython.longlong, readers=dict)
     cdef RequestInFlight _open(self, Connection connection, object frame, long long arrived_us)

@@ -133,7 +133,8 @@ class KafkaApplication:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
-            read = route.readers.get(version) or route.reader(version)
+            readers = route.readers
+            read = readers.get(version) or route.reader(version)
             request, _ = read(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""

@@ -63,7 +63,8 @@ def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVer
         if not (_SOFTWARE.match(name) and _SOFTWARE.match(version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         exchange.connection.software = f"{name} {version}"
-    frame = services.announced_frames.get(exchange.version)
+    frames = services.announced_frames
+    frame = frames.get(exchange.version)
     exchange.answer_same(frame if frame is not None else _encode(services, exchange.version))
     return None
 
