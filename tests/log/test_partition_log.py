@@ -155,6 +155,20 @@ def test_a_read_starts_with_the_batch_that_holds_the_offset(files: SimulatedFile
         assert records_in(part.read())[0].offset == offset - offset % 5
 
 
+def test_the_first_batch_is_whole_and_alone_however_it_was_appended(files: SimulatedFiles) -> None:
+    """Where it was appended with others, its size is not that of its append."""
+    log = make(files)
+    together = [batch([b"x" * 1_000]), batch([b"y" * 1_000])]
+    log.append(together, 0, NOW_MS)
+    append(log, [b"z" * 1_000])
+    for offset, alone in enumerate((False, False, True)):
+        part = log.read(offset, 10, 3)
+        assert part is not None
+        assert [record.offset for record in records_in(part.read())] == [offset]
+        assert part.size == read_header(part.read()).size
+        assert log.segments[0].was_appended_alone(part.position) == alone
+
+
 def test_at_least_one_whole_batch_is_returned_if_asked_for(files: SimulatedFiles) -> None:
     log = make(files)
     append(log, [b"x" * 1_000])

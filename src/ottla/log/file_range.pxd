@@ -1,3 +1,7 @@
+cimport cython
+
+
+@cython.freelist(64)
 cdef class FileRange:
     cdef readonly object handle
     cdef readonly long long position

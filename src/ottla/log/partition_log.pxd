@@ -12,9 +12,9 @@ cdef class PartitionLog:
     cdef public object directory
     cdef public object producers
     cdef public object epochs
-    cdef public object log_start_offset
-    cdef public object log_end_offset
-    cdef public object synced_offset
+    cdef public long long log_start_offset
+    cdef public long long log_end_offset
+    cdef public long long synced_offset
     cdef public object segment_files
     cdef public object config
     cdef public bint durable
@@ -37,5 +37,8 @@ cdef class PartitionLog:
         max_timestamp_offset=cython.longlong, segment=Segment
     )
     cpdef append(self, list batches, object leader_epoch, object now_ms)
-    @cython.locals(segment=Segment)
-    cpdef read(self, object offset, object bytes_max, object end_offset, object at_least_one=*)
+    @cython.locals(
+        segment=Segment, start=cython.longlong, end=cython.longlong, size=cython.longlong,
+        first_size=cython.longlong
+    )
+    cpdef FileRange read(self, long long offset, long long bytes_max, long long end_offset, bint at_least_one=*)

@@ -204,7 +204,7 @@ class PartitionLog:
         size = end - start
         if size > bytes_max:
             first_size = segment.batch_bytes_max(start)
-            if first_size > bytes_max:
+            if first_size > bytes_max and not segment.was_appended_alone(start):
                 first_size = _batch_size(segment.log, start)
             if first_size > bytes_max and not at_least_one:
                 return None  # a part of a batch would bring the reader nowhere

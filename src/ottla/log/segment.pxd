@@ -4,9 +4,9 @@ from ottla.log.open_files cimport PooledFile
 
 
 cdef class Segment:
-    cdef public object base_offset
-    cdef public object end_offset
-    cdef public object size
+    cdef public long long base_offset
+    cdef public long long end_offset
+    cdef public long long size
     cdef public PooledFile log
     cdef public object offset_index
     cdef public object time_index
@@ -36,4 +36,6 @@ cdef class Segment:
     cdef void _add_index_entries(self, object batch_end, object position) except *
     cpdef position_of(self, object offset)
     cpdef batch_bytes_max(self, object position)
+    @cython.locals(at=Py_ssize_t, is_last=cython.bint)
+    cpdef bint was_appended_alone(self, object position) except -1
     cdef object _scan_for(self, object offset, object start)

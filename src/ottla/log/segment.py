@@ -293,6 +293,15 @@ class Segment:
             return self.size - position
         return (positions[at + 1] if at + 1 < len(positions) else self.size) - position
 
+    def was_appended_alone(self, position: int) -> bool:
+        """Whether the batch at `position` is known to have been its whole append, which ends with it."""
+        at = bisect_left(self._recent_positions, position)
+        if at == len(self._recent_positions) or self._recent_positions[at] != position:
+            return False
+        is_last = at + 1 == len(self._recent_offsets)
+        following = self.end_offset if is_last else self._recent_offsets[at + 1]
+        return self._recent_ends[at] + 1 == following
+
     def offset_behind(self, position: int) -> int:
         """An offset at or behind the batches before `position`, as near as the index knows."""
         index = self.offset_index

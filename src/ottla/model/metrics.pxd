@@ -1,3 +1,6 @@
+cimport cython
+
+
 cdef class Counter:
     cdef public long long value
 
@@ -8,3 +11,7 @@ cdef class Histogram:
     cdef public long long sum_us
 
     cpdef observe_us(self, long long duration_us)
+
+
+@cython.locals(length=cython.int)
+cdef int _bit_length(long long duration_us) noexcept

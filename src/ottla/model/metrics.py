@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
 HISTOGRAM_BUCKETS = 32  # powers of two of a microsecond: 1 µs to over an hour
 
 
@@ -28,7 +33,7 @@ class Histogram:
         self.sum_us = 0
 
     def observe_us(self, duration_us: int) -> None:
-        self.buckets[min(max(duration_us, 0).bit_length(), HISTOGRAM_BUCKETS - 1)] += 1
+        self.buckets[min(_bit_length(duration_us), HISTOGRAM_BUCKETS - 1)] += 1
         self.count += 1
         self.sum_us += duration_us
 
@@ -41,6 +46,16 @@ class Histogram:
             if count and seen >= wanted:
                 return (1 << index) - 1 if index else 0
         return 0
+
+
+def _bit_length(duration_us: int) -> int:
+    if not cython.compiled:
+        return max(duration_us, 0).bit_length()
+    length = 0
+    while duration_us > 0:
+        duration_us >>= 1
+        length += 1
+    return length
 
 
 class Registry:

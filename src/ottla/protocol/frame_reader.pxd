@@ -1,6 +1,7 @@
 cimport cython
 
 
+@cython.freelist(64)
 @cython.final
 cdef class FrameReader:
     cdef object _frame

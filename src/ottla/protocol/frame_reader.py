@@ -152,6 +152,8 @@ class FrameReader:
             return None
         at = self.position
         self.position = at + size
+        if cython.compiled and type(self._frame) is bytes:
+            return PyBytes_FromStringAndSize(cython.cast("const char *", self._octets) + at, size)
         return self._frame[at : at + size]
 
     def no_tags(self, compact: bool) -> None:

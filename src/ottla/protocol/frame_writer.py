@@ -6,6 +6,8 @@ What it writes is what `codec` would: the tests compare them.
 
 from __future__ import annotations
 
+from typing import Any
+
 try:
     import cython
 except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
@@ -22,10 +24,15 @@ _ROOM_BYTES = 256  # most answers are shorter
 class FrameWriter:
     __slots__ = ("_capacity", "_octets", "_room", "position")
 
+    _start: Any  # compiled: room within the object, enough for most answers
+
     def __init__(self, correlation_id: int, flexible: bool) -> None:
         """Begins with the size, which `frame` knows, and the response's header."""
-        self._room = bytearray()
+        self._room = bytearray()  # compiled: for what does not fit there
         self._capacity = 0
+        if cython.compiled:
+            self._octets = self._start
+            self._capacity = 256
         self.position = 4
         self._reserve(16)
         self.int32(correlation_id)
@@ -34,12 +41,17 @@ class FrameWriter:
 
     def _reserve(self, size: int) -> None:
         """`size` more bytes fit."""
-        if self.position + size <= self._capacity:
-            return
+        if self.position + size > self._capacity:
+            self._grow(size)
+
+    def _grow(self, size: int) -> None:
         self._capacity = max(_ROOM_BYTES, (self.position + size) * 2)
         if cython.compiled:
+            is_first = len(self._room) == 0
             PyByteArray_Resize(self._room, self._capacity)
             self._octets = cython.cast("unsigned char *", PyByteArray_AS_STRING(self._room))
+            if is_first:
+                memcpy(self._octets, self._start, self.position)
         else:
             self._room += bytes(self._capacity - len(self._room))
             self._octets = self._room

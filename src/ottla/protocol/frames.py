@@ -12,6 +12,7 @@ from sys import maxsize
 from ottla.model.limits import FRAME_BYTES_MAX, KIB, RECEIVE_BYTES
 from ottla.model.problems import Malformed
 from ottla.model.spare_rooms import SpareRooms
+from ottla.protocol.primitives import Buffer
 
 try:
     import cython
@@ -20,9 +21,11 @@ except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names ar
 
 if cython.compiled:
     from cython.cimports.cpython.bytearray import PyByteArray_Resize
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING
 
 _LENGTH = struct.Struct(">i")
 _BUFFER_WORTH_BYTES = 16 * KIB  # below that a large frame waits as a small one does, in what was received
+_COPIED_BYTES_MAX = 8 * KIB  # above that a view is cheaper
 _GROWTH = 2  # what is held stays below twice what the peer has sent
 _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b"PATC", b"PRI ", b"HTTP")
 
@@ -30,12 +33,16 @@ _HTTP_STARTS = (b"GET ", b"POST", b"PUT ", b"HEAD", b"OPTI", b"DELE", b"CONN", b
 class FrameCutter:
     """One connection's receiving end."""
 
-    cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
-
-    def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX, spares: SpareRooms | None = None) -> None:
-        """With `spares` large frames are received into buffers of earlier ones that are no longer used."""
+    def __init__(
+        self, frame_bytes_max: int = FRAME_BYTES_MAX, spares: SpareRooms | None = None, copies: bool = False
+    ) -> None:
+        """With `spares` large frames are received into buffers of earlier ones that are no longer used; with
+        `copies` a small one that comes alone is bytes, which cost less than a view of them.
+        """
         self.frame_bytes_max = frame_bytes_max
+        self.cuts_by_length = True  # whether bytes that are one whole frame need not pass through here
         self._spares = spares
+        self._copies = copies
         # Received, and from the position on not cut yet.
         self._data = b""
         self._position = 0
@@ -59,14 +66,14 @@ class FrameCutter:
         (length,) = _LENGTH.unpack_from(self._data, self._position)
         return not left - 4 < length <= self.frame_bytes_max
 
-    def is_one_frame(self, data: bytes) -> bool:
-        """Whether `data`, received while nothing else is held, is exactly one frame, as it usually is."""
+    def one_frame(self, data: bytes) -> Buffer | None:
+        """The frame, if `data`, received while nothing else is held, is exactly one, as it usually is."""
         size = len(data) - 4
-        return (
-            0 < size <= self.frame_bytes_max
-            and self.cuts_by_length
-            and bool(_LENGTH.unpack_from(data)[0] == size)
-        )
+        if not (0 < size <= self.frame_bytes_max and self.cuts_by_length and _length_at(data) == size):
+            return None
+        if self._copies and size <= _COPIED_BYTES_MAX:
+            return data[4:]
+        return memoryview(data)[4:]
 
     def feed(self, data: bytes, count_max: int = maxsize) -> list[memoryview]:
         """Takes `data` in, and cuts. After `Malformed` the stream is lost."""
@@ -158,6 +165,14 @@ class FrameCutter:
         elif start in _HTTP_STARTS:
             hint = "; the peer seems to speak HTTP"
         raise Malformed(f"a frame of {length} bytes: 0 to {self.frame_bytes_max} are accepted{hint}")
+
+
+def _length_at(data: bytes) -> int:
+    """What the first four of at least four bytes say."""
+    if cython.compiled:
+        p = cython.cast("const unsigned char *", PyBytes_AS_STRING(data))
+        return (p[0] & 0x7F) << 24 | p[1] << 16 | p[2] << 8 | p[3] if p[0] < 0x80 else -1
+    return int(_LENGTH.unpack_from(data)[0])
 
 
 def _grow(buffer: bytearray, size: int) -> None:

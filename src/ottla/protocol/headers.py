@@ -17,20 +17,43 @@ from ottla.protocol.fields import Message
 from ottla.protocol.frame_reader import FrameReader
 from ottla.protocol.primitives import Buffer, Chunk, chunk_size, skip_tags
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+
 _REQUEST_START = struct.Struct(">hhih")  # key, version, correlation id, length of the client id
 _REQUEST_PREFIX = struct.Struct(">ihhih")  # the same behind the size
 _RESPONSE_PREFIX = struct.Struct(">ii")
 _RESPONSE_PREFIX_FLEXIBLE = struct.Struct(">iix")
-_as_tuple = tuple.__new__  # what NamedTuple._make does, without a Python call
 _CORRELATION_ID = struct.Struct(">i")
 _flexible_versions: dict[int, tuple[int, int]] = {}  # by key: the first and the last, once they were needed
 
 
-class RequestHeader(NamedTuple):
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
+class RequestHeader:
+    """Compiled its numbers are no objects: one of these is made for every request."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id")
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+
+    def _fields(self) -> tuple[int, int, int, str | None]:
+        return self.api_key, self.api_version, self.correlation_id, self.client_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RequestHeader) and self._fields() == other._fields()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RequestHeader{self._fields()}"
 
 
 def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
@@ -40,10 +63,11 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     say whom we hang up on, and the body is not looked at anyway.
     """
     reader = FrameReader(frame, 0)
-    api_key = reader.int16()
-    api_version = reader.int16()
-    correlation_id = reader.int32()
-    client_id = reader.nullable_string(False)
+    header = RequestHeader.__new__(RequestHeader)  # field by field: a call would make objects of the numbers
+    header.api_key = api_key = reader.int16()
+    header.api_version = api_version = reader.int16()
+    header.correlation_id = reader.int32()
+    header.client_id = reader.nullable_string(False)
     known = _flexible_versions.get(api_key)
     if known is None:
         known = _note_flexible_versions(api_key)
@@ -51,7 +75,7 @@ def decode_request_header(frame: Buffer) -> tuple[RequestHeader, int]:
     reader.no_tags(since <= api_version <= last)
     if reader.is_broken:
         return _decode_unusual_header(frame)
-    return _as_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id)), reader.position
+    return header, reader.position
 
 
 def _note_flexible_versions(api_key: int) -> tuple[int, int]:
@@ -90,7 +114,7 @@ def _decode_unusual_header(frame: Buffer) -> tuple[RequestHeader, int]:
         raise
     except ValueError as error:
         raise Malformed(f"request header, tagged fields: {error}") from None
-    return _as_tuple(RequestHeader, (api_key, api_version, correlation_id, client_id)), position
+    return RequestHeader(api_key, api_version, correlation_id, client_id), position
 
 
 def encode_request(
@@ -117,6 +141,19 @@ def response_around(api: Api, version: int, correlation_id: int, chunks: list[Ch
     if api.response_header_version(version):
         return _behind(_RESPONSE_PREFIX_FLEXIBLE.pack(size + 5, correlation_id), chunks)
     return _behind(_RESPONSE_PREFIX.pack(size + 4, correlation_id), chunks)
+
+
+def with_correlation_id(frame: bytes, correlation_id: int) -> bytes:
+    """A copy of a response's frame, for another request."""
+    if cython.compiled:
+        copy = PyBytes_FromStringAndSize(PyBytes_AS_STRING(frame), len(frame))
+        room = cython.cast("unsigned char *", PyBytes_AS_STRING(copy))
+        room[4] = correlation_id >> 24 & 0xFF
+        room[5] = correlation_id >> 16 & 0xFF
+        room[6] = correlation_id >> 8 & 0xFF
+        room[7] = correlation_id & 0xFF
+        return copy  # type: ignore[no-any-return]
+    return frame[:4] + _CORRELATION_ID.pack(correlation_id) + frame[8:]
 
 
 def decode_response(api: Api, version: int, frame: Buffer) -> tuple[int, Message]:

@@ -1,8 +1,9 @@
 cimport cython
 
 
+@cython.freelist(64)
 cdef class CheckedBatch:
-    cdef readonly object header
+    cdef object _fields
     cdef readonly object body
     cdef readonly long long size
     cdef readonly long long attributes

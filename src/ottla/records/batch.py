@@ -24,6 +24,7 @@ for the topics that need it.
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
 
 from ottla.model.errors import ErrorCode, Refused
 from ottla.model.offsets import NO_SEQUENCE
@@ -139,12 +140,13 @@ class CheckedBatch:
     """
 
     __slots__ = (
-        "attributes", "body", "header", "last_offset_delta", "max_timestamp", "producer_id", "record_count",
+        "_fields", "attributes", "body", "last_offset_delta", "max_timestamp", "producer_id", "record_count",
         "size",
     )  # fmt: skip
 
-    def __init__(self, header: BatchHeader, body: bytes | memoryview) -> None:
-        self.header = header
+    def __init__(self, header: BatchHeader | tuple[Any, ...], body: bytes | memoryview) -> None:
+        """The fields of the header may be a plain tuple."""
+        self._fields = header
         self.body = body  # the whole batch as it was received, header included
         self.size = len(body)
         self.attributes = header[5]
@@ -152,6 +154,13 @@ class CheckedBatch:
         self.max_timestamp = header[8]
         self.producer_id = header[9]
         self.record_count = header[12]
+
+    @property
+    def header(self) -> BatchHeader:
+        """Made when somebody asks: most batches without a producer's id are appended without."""
+        if type(self._fields) is not BatchHeader:
+            self._fields = _as_tuple(BatchHeader, self._fields)
+        return self._fields
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CheckedBatch) and (self.header, self.body) == (other.header, other.body)
@@ -201,8 +210,7 @@ def check_produced(
     """
     if records is None:
         raise _not_one_batch(records)
-    fault, header = kernel_choice.header_kernel.check_header(
-        BatchHeader,
+    fault, fields = kernel_choice.header_kernel.check_header(
         records,
         version,
         rules.batch_bytes_max,
@@ -212,8 +220,8 @@ def check_produced(
         rules.timestamp_after_ms_max,
     )
     if fault:
-        raise _refusal(fault, header, records, version, rules, now_ms)
-    return CheckedBatch(header, records)
+        raise _refusal(fault, fields and BatchHeader(*fields), records, version, rules, now_ms)
+    return CheckedBatch(fields, records)
 
 
 def _refusal(

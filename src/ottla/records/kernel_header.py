@@ -41,7 +41,6 @@ LZ4_BLOCKS = cython.declare(cython.longlong, Fault.LZ4_BLOCKS)
 TIMESTAMP = cython.declare(cython.longlong, Fault.TIMESTAMP)
 
 _unpack_header = Struct(">qiibIhiqqqhii").unpack_from
-_as_tuple = tuple.__new__
 
 
 def is_compiled() -> bool:
@@ -116,7 +115,6 @@ def _timestamp_fits(timestamp: Long, now: Long, before_max: Long, after_max: Lon
 
 
 def check_header(
-    header_type: type[Any],
     records: Any,
     version: Long,
     bytes_max: Long,
@@ -125,7 +123,8 @@ def check_header(
     before_max: Long,
     after_max: Long,
 ) -> tuple[int, Any]:
-    """What forbids to append `records`, which Produce `version` brought, and their header if they have one.
+    """What forbids to append `records`, which Produce `version` brought, and their header's fields if they
+    have one.
 
     The order of the checks is Kafka's.
     """
@@ -133,7 +132,6 @@ def check_header(
     if size < 61:
         return NOT_ONE_BATCH, None
     fields: tuple[Any, ...] = _header_fields(records)
-    header: Any = _as_tuple(header_type, fields)
     base_offset: Long
     batch_length: Long
     magic: Long
@@ -162,30 +160,30 @@ def check_header(
     ) = fields
     codec: Long = attributes & 0x07
     if magic != 2 or batch_length + 12 != size:
-        return NOT_ONE_BATCH, header
+        return NOT_ONE_BATCH, fields
     if codec == 4 and version < 7:
-        return ZSTD_TOO_EARLY, header
+        return ZSTD_TOO_EARLY, fields
     if base_offset != 0:
-        return BASE_OFFSET, header
+        return BASE_OFFSET, fields
     if size > bytes_max:
-        return TOO_LARGE, header
+        return TOO_LARGE, fields
     if crc32c(records[21:]) != crc:
-        return WRONG_CRC, header
+        return WRONG_CRC, fields
     if codec > 4:
-        return UNKNOWN_CODEC, header
+        return UNKNOWN_CODEC, fields
     if record_count <= 0 or last_offset_delta != record_count - 1:
-        return COUNT, header
+        return COUNT, fields
     if attributes & 0x20:
-        return CONTROL, header
+        return CONTROL, fields
     if producer_id >= 0 and base_sequence < 0:
-        return SEQUENCE, header
+        return SEQUENCE, fields
     if attributes & 0x08:
-        return TIMESTAMP_TYPE, header
+        return TIMESTAMP_TYPE, fields
     if codec == 3 and size > 66 and records[61:65] == b"\x04\x22\x4d\x18" and not records[65] & 0x20:
-        return LZ4_BLOCKS, header
+        return LZ4_BLOCKS, fields
     if not log_append_time and not (
         _timestamp_fits(base_timestamp, now, before_max, after_max)
         and _timestamp_fits(max_timestamp, now, before_max, after_max)
     ):
-        return TIMESTAMP, header
-    return PASSED, header
+        return TIMESTAMP, fields
+    return PASSED, fields

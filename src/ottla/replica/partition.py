@@ -41,8 +41,8 @@ Signal: TypeAlias = "Callable[[Partition, Event], None]"
 
 class Partition:
     __slots__ = (
-        "_high_watermark", "_signal", "bytes_in", "bytes_out", "config", "in_sync_count", "index",
-        "is_internal", "leader_epoch", "log", "look_inside", "records_in", "replica_count", "rules",
+        "_in_sync_min", "_signal", "bytes_in", "bytes_out", "config", "high_watermark", "in_sync_count",
+        "index", "is_internal", "leader_epoch", "log", "look_inside", "records_in", "replica_count", "rules",
         "segment_bytes", "storage_error", "topic", "topic_id", "unavailable",
     )  # fmt: skip
 
@@ -63,7 +63,7 @@ class Partition:
         self.records_in = self.bytes_in = 0  # appended since the start
         self.bytes_out = 0  # given to fetches since the start
         self._signal = signal  # tells whoever waits what happened here
-        self._high_watermark = log.log_start_offset
+        self.high_watermark = log.log_start_offset  # how far consumers may read; only `advance` moves it
         self.set_config(log.config)
         self.advance()
 
@@ -81,34 +81,30 @@ class Partition:
         return self.log.log_end_offset
 
     @property
-    def high_watermark(self) -> int:
-        return self._high_watermark
-
-    @property
     def last_stable_offset(self) -> int:
         """Where read_committed stops. Without open transactions that is the high watermark."""
         producers = self.log.producers
         if not producers.has_transactions:
-            return self._high_watermark
-        unstable = producers.first_unstable_offset(self._high_watermark)
+            return self.high_watermark
+        unstable = producers.first_unstable_offset(self.high_watermark)
         if unstable is None:
-            return self._high_watermark
-        return max(self.log.log_start_offset, min(self._high_watermark, unstable))
+            return self.high_watermark
+        return max(self.log.log_start_offset, min(self.high_watermark, unstable))
 
     def advance(self) -> None:
         """Moves the high watermark to what is safe now; it never goes back."""
         own = self.log
         safe = own.synced_offset if own.durable else own.log_end_offset
-        if safe > self._high_watermark:
-            self._high_watermark = safe
+        if safe > self.high_watermark:
+            self.high_watermark = safe
             assert own.log_start_offset <= safe <= own.log_end_offset, (str(self), safe)
             self._signal(self, Event.HIGH_WATERMARK)
             self._signal(self, Event.LAST_STABLE)
 
     def check_in_sync(self) -> None:
         """acks=all needs enough replicas in sync; never more than the partition has, as in Kafka 4."""
-        needed = min(self.config.min_insync_replicas, self.replica_count)
-        if self.in_sync_count < needed:
+        if self.in_sync_count < self._in_sync_min and self.in_sync_count < self.replica_count:
+            needed = min(self._in_sync_min, self.replica_count)
             raise Refused(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{self} has {self.in_sync_count} replicas in sync, min.insync.replicas asks for {needed}",
@@ -138,11 +134,11 @@ class Partition:
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: moves the log start; -1 means up to the high watermark. Returns that."""
         if before_offset == -1:
-            before_offset = self._high_watermark
-        if not 0 <= before_offset <= self._high_watermark:
+            before_offset = self.high_watermark
+        if not 0 <= before_offset <= self.high_watermark:
             raise Refused(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self} can be trimmed up to offset {self._high_watermark}, not to {before_offset}",
+                f"{self} can be trimmed up to offset {self.high_watermark}, not to {before_offset}",
             )
         if before_offset > self.log.log_start_offset:
             self.log.delete_records(before_offset)
@@ -155,6 +151,7 @@ class Partition:
         self.config = config
         self.log.set_config(config)
         self.segment_bytes = config.segment_bytes
+        self._in_sync_min = config.min_insync_replicas
         self.rules = ProduceRules(
             batch_bytes_max=config.max_message_bytes,
             timestamp_before_ms_max=config.message_timestamp_before_max_ms,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from ottla.protocol.frames import FrameCutter
 from ottla.server.connection import Connection
 
-Arrivals = list[tuple[Connection, list[memoryview]]]
+Arrivals = list[tuple[Connection, list[Any]]]
+"""Frames are what the application's own cutter gives: views of what was received, or bytes."""
 
 
 class Application(Protocol):

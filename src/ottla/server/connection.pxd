@@ -12,6 +12,7 @@ cdef class Connection:
     cdef readonly object peer_port
     cdef readonly object listener
     cdef public object acceptor
+    cdef readonly object application
     cdef readonly bint control
     cdef readonly FrameCutter cutter
     cdef public object principal

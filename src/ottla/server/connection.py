@@ -21,7 +21,7 @@ from ottla.model.limits import (
 )
 from ottla.model.listeners import Listener
 from ottla.protocol.frames import FrameCutter
-from ottla.protocol.primitives import Chunk, chunk_size
+from ottla.protocol.primitives import Buffer, Chunk, chunk_size
 from ottla.security.principals import ANONYMOUS, Principal
 from ottla.server.socket_calls import receive_into_now, receive_now, send_file_now, send_now
 from ottla.server.warming import is_resident
@@ -68,7 +68,7 @@ class PendingAnswer(Protocol):
 
 class Connection:
     __slots__ = (
-        "_file_sent", "_frames", "_out", "_ready", "_warm_end", "acceptor", "authenticated",
+        "_file_sent", "_frames", "_out", "_ready", "_warm_end", "acceptor", "application", "authenticated",
         "client_id", "closed", "cold", "control", "counted_bytes", "cutter", "fd", "frame_began_ms",
         "interest", "is_ending", "last_active_ms", "listener", "muted_until_ms", "peer_host", "peer_port",
         "pending", "principal", "progress_ms", "socket", "software",
@@ -87,6 +87,7 @@ class Connection:
         self.fd = sock.fileno()
         self.peer_host, self.peer_port = peer
         self.acceptor = acceptor
+        self.application = acceptor.application  # what its frames are for
         self.listener: Listener = acceptor.listener
         self.control = acceptor.control  # served before data connections in every turn
         self.cutter = cutter
@@ -103,7 +104,7 @@ class Connection:
         self.last_active_ms = now_ms
         self.progress_ms = now_ms  # when a frame got whole last, or when we began to hold anything
         self.counted_bytes = 0  # what the reactor has counted as held for this peer
-        self._frames: list[memoryview] = []  # cut, but not handled yet
+        self._frames: list[Any] = []  # cut, but not handled yet
         self._out: list[Any] = []  # encoded answers that are not sent yet
         self.cold: FileRange | None = None  # what must be read from the disk before more can be sent
         self._file_sent = 0  # bytes of the file range at the head of `_out` that are sent
@@ -148,7 +149,7 @@ class Connection:
         self.last_active_ms = now_ms
         return received
 
-    def receive_whole(self, now_ms: int) -> memoryview | int:
+    def receive_whole(self, now_ms: int) -> Buffer | int:
         """As `receive`, for a connection at rest: the frame when one came and nothing else, as usual."""
         try:
             data = receive_now(self.socket, self.fd)
@@ -160,9 +161,10 @@ class Connection:
         if count == 0:
             raise PeerGone("closed by the peer")
         self.last_active_ms = now_ms
-        if self.cutter.is_one_frame(data):
+        frame = self.cutter.one_frame(data)
+        if frame is not None:
             self.progress_ms = now_ms
-            return memoryview(data)[4:]
+            return frame
         self._feed(data, now_ms)
         return count
 
@@ -170,14 +172,14 @@ class Connection:
         # Only as many as can be handled: a receive may bring thousands of small ones.
         self._note_frames(self.cutter.feed(data, self._room()), now_ms)
 
-    def _note_frames(self, frames: list[memoryview], now_ms: int) -> None:
+    def _note_frames(self, frames: Sequence[Any], now_ms: int) -> None:
         if frames:
             self._frames += frames
             self._note_progress(now_ms)
         elif self.frame_began_ms is None:
             self.frame_began_ms = now_ms
 
-    def take_frames(self, now_ms: int) -> list[memoryview]:
+    def take_frames(self, now_ms: int) -> list[Any]:
         """Frames to handle in this turn; others wait until there is room for more answers. Or Malformed."""
         frames, self._frames = self._frames, []
         room = self._room()
@@ -199,7 +201,7 @@ class Connection:
         """Frames have arrived that were not handled yet."""
         return bool(self._frames) or self.cutter.has_frame
 
-    def give_back(self, frames: list[memoryview]) -> None:
+    def give_back(self, frames: list[Any]) -> None:
         """Frames that were taken, but cannot be handled yet."""
         if not self.closed:
             self._frames[:0] = frames
@@ -418,6 +420,8 @@ def bytes_in_memory(chunks: Iterable[Chunk]) -> int:
     """Without those that are still in a file."""
     size = 0
     for chunk in chunks:
-        if not isinstance(chunk, FileRange):
+        if type(chunk) is bytes:  # nearly always
+            size += len(chunk)
+        elif not isinstance(chunk, FileRange):
             size += chunk_size(chunk)
     return size

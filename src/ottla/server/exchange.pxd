@@ -1,4 +1,8 @@
+cimport cython
+
+from ottla.model.clock cimport monotonic_us_of
 from ottla.model.metrics cimport Counter, Histogram
+from ottla.protocol.headers cimport RequestHeader, with_correlation_id
 from ottla.server.connection cimport Connection
 
 
@@ -10,6 +14,7 @@ cdef class ApiMetrics:
     cpdef observe_us(self, long long duration_us)
 
 
+@cython.freelist(64)
 cdef class RequestInFlight:
     cdef public long long arrived_us
     cdef public bint blocks
@@ -25,9 +30,15 @@ cdef class RequestInFlight:
     cdef public object waiter
 
     cpdef answer(self, object response, object throttle_ms=*)
-    cpdef answer_encoded(self, bytes body)
+    cpdef answer_same(self, bytes frame)
     cpdef answer_with(self, bytes frame, long long now_us)
     cpdef answer_chunks(self, list chunks)
     cpdef answer_nothing(self)
     cdef void _finished(self) except *
     cpdef bint may(self, object resource_name) except -1
+
+
+@cython.locals(exchange=RequestInFlight)
+cpdef RequestInFlight begin_exchange(
+    object services, Connection connection, object route, RequestHeader header, object request, long long arrived_us
+)

@@ -10,10 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ottla.model.clock import monotonic_us_of
 from ottla.model.metrics import Counter, Histogram, Registry
 from ottla.protocol.codec import Chunk
 from ottla.protocol.fields import Message
-from ottla.protocol.headers import RequestHeader, encode_response, response_around
+from ottla.protocol.headers import RequestHeader, encode_response, with_correlation_id
 from ottla.security.authorizer import AllowAll
 from ottla.server.connection import Connection
 from ottla.server.parking import Waiter
@@ -49,25 +50,18 @@ class RequestInFlight:
         "route", "services", "version", "waiter",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        services: Services,
-        connection: Connection,
-        route: Route,
-        header: RequestHeader,
-        request: Any,
-        arrived_us: int,
-    ) -> None:
-        _, self.version, self.correlation_id, self.client_id = header
-        self.services = services
-        self.connection = connection
-        self.route = route
-        self.metrics = route.metrics
-        self.blocks = route.handle_turn is None  # the requests behind it wait for its answer
-        self.request = request
-        self.arrived_us = arrived_us
-        self.chunks: Sequence[Chunk] | None = None  # the encoded answer, once it is known
-        self.waiter: Waiter | None = None  # set while the request is parked
+    services: Services
+    connection: Connection
+    route: Route
+    metrics: ApiMetrics
+    version: int
+    correlation_id: int
+    client_id: str | None
+    request: Any
+    arrived_us: int
+    blocks: bool  # whether the requests behind it wait for its answer
+    chunks: Sequence[Chunk] | None  # the encoded answer, once it is known
+    waiter: Waiter | None  # set while the request is parked
 
     def __class_getitem__(cls, _: object) -> type[RequestInFlight]:
         """`Exchange[FetchRequest]` says what the request is; at run time all are of one class."""
@@ -85,9 +79,9 @@ class RequestInFlight:
         if throttle_ms:
             self.services.reactor.mute(self.connection, throttle_ms)
 
-    def answer_encoded(self, body: bytes) -> None:
-        """A response that is the same for everybody, without its header."""
-        self.chunks = response_around(self.route.api, self.version, self.correlation_id, [body])
+    def answer_same(self, frame: bytes) -> None:
+        """A response that is the same for everybody but for its correlation id."""
+        self.chunks = (with_correlation_id(frame, self.correlation_id),)
         self._finished()
 
     def answer_with(self, frame: bytes, now_us: int) -> None:
@@ -109,7 +103,7 @@ class RequestInFlight:
         self._finished()
 
     def _finished(self) -> None:
-        self.metrics.observe_us(self.services.clock.monotonic_us() - self.arrived_us)
+        self.metrics.observe_us(monotonic_us_of(self.services.clock) - self.arrived_us)
         self.connection.answered()
 
     def fail(self, error: Exception) -> None:
@@ -145,3 +139,30 @@ if TYPE_CHECKING:
         request: R
 else:
     Exchange = RequestInFlight
+
+
+def begin_exchange(
+    services: Services,
+    connection: Connection,
+    route: Route,
+    header: RequestHeader,
+    request: Any,
+    arrived_us: int,
+) -> Exchange[Any]:
+    """A request takes its place in the order of answers."""
+    # Field by field: compiled, a call would make objects of the numbers.
+    exchange: Exchange[Any] = Exchange.__new__(Exchange)
+    exchange.services = services
+    exchange.connection = connection
+    exchange.route = route
+    exchange.metrics = route.metrics
+    exchange.version = header.api_version
+    exchange.correlation_id = header.correlation_id
+    exchange.client_id = header.client_id
+    exchange.request = request
+    exchange.arrived_us = arrived_us
+    exchange.blocks = route.handle_turn is None
+    exchange.chunks = None
+    exchange.waiter = None
+    connection.pending.append(exchange)
+    return exchange

@@ -3,6 +3,7 @@ cimport cython
 from ottla.protocol.frame_reader cimport FrameReader
 
 
+@cython.freelist(64)
 cdef class Followed:
     cdef readonly object topic
     cdef readonly long long index
@@ -18,6 +19,7 @@ cdef class Followed:
     cpdef bint note(self, bint failed, long long high_watermark, long long log_start_offset) except -1
 
 
+@cython.freelist(64)
 cdef class FetchWork:
     cdef readonly long long replica_id
     cdef readonly long long wait_ms_max

@@ -1,3 +1,5 @@
+cimport cython
+
 from ottla.server.fetch_requests cimport FetchWork, Followed
 
 
@@ -9,6 +11,7 @@ cdef class FetchSession:
     cdef public dict partitions
 
 
+@cython.freelist(64)
 cdef class Fetching:
     cdef readonly list followed
     cdef readonly FetchSession session

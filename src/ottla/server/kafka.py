@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.model.clock import monotonic_us_of
 from ottla.model.errors import ErrorCode, Malformed
 from ottla.model.limits import ANSWER_BYTES_AHEAD, MIB, TURN_HANDLING_US_MAX
 from ottla.model.spare_rooms import SpareRooms
 from ottla.protocol import apis
 from ottla.protocol.frames import FrameCutter
 from ottla.protocol.headers import RequestHeader, decode_request_header, encode_response
+from ottla.protocol.primitives import Buffer
 from ottla.server.application import Arrivals
 from ottla.server.connection import Connection, bytes_in_memory
-from ottla.server.exchange import ApiMetrics, Exchange
+from ottla.server.exchange import ApiMetrics, Exchange, begin_exchange
 from ottla.server.handlers import api_versions, produce
 from ottla.server.routes import Route, all_routes
 from ottla.server.services import Services
@@ -31,6 +33,7 @@ _ROOM_KEPT_BYTES_MAX = 2 * MIB
 class KafkaApplication:
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._clock = services.clock
         self._routes: dict[int, Route] = {}
         for route in all_routes():
             route.metrics = ApiMetrics(services.metrics, route.api.name)
@@ -42,10 +45,10 @@ class KafkaApplication:
     # -- from the reactor ------------------------------------------------------------------------------------
 
     def cutter(self, frame_bytes_max: int) -> FrameCutter:
-        return FrameCutter(frame_bytes_max, self._spares)
+        return FrameCutter(frame_bytes_max, self._spares, copies=True)
 
     def handle_frames(self, arrivals: Arrivals) -> list[Connection]:
-        arrived_us = self._services.clock.monotonic_us()
+        arrived_us = monotonic_us_of(self._clock)
         together: list[Exchange[Any]] = []
         others: Arrivals = []
         for connection, frames in arrivals:
@@ -73,16 +76,17 @@ class KafkaApplication:
     # -- handling --------------------------------------------------------------------------------------------
 
     def _handle_together(self, exchanges: list[Exchange[Any]]) -> None:
-        produce.handle_turn([exchange for exchange in exchanges if not exchange.abandoned], self._services)
+        produce.handle_turn(
+            [exchange for exchange in exchanges if not exchange.connection.closed], self._services
+        )
 
     def _handle_in_order(
-        self, connection: Connection, frames: list[memoryview], arrived_us: int, late_us: int
+        self, connection: Connection, frames: list[Buffer], arrived_us: int, late_us: int
     ) -> bool:
         """Frames one by one, as far as time and the connection allow; False when that was not even one."""
-        clock = self._services.clock
         answer_bytes = 0
         for number, frame in enumerate(frames):
-            is_late = answer_bytes > ANSWER_BYTES_AHEAD or clock.monotonic_us() > late_us
+            is_late = answer_bytes > ANSWER_BYTES_AHEAD or monotonic_us_of(self._clock) > late_us
             if is_late or not connection.may_go_on():
                 connection.give_back(frames[number:])
                 return number > 0
@@ -116,36 +120,34 @@ class KafkaApplication:
 
     # -- from frame to exchange ------------------------------------------------------------------------------
 
-    def _open(self, connection: Connection, frame: memoryview, arrived_us: int) -> Exchange[Any] | None:
+    def _open(self, connection: Connection, frame: Buffer, arrived_us: int) -> Exchange[Any] | None:
         try:
             header, position = decode_request_header(frame)
+            version = header.api_version
             route = self._routes.get(header.api_key)
             if route is None:
-                raise Malformed(
-                    f"API key {header.api_key} is not served here (version {header.api_version} was asked)"
-                )
+                raise Malformed(f"API key {header.api_key} is not served here (version {version} was asked)")
             connection.client_id = header.client_id
             first, last = route.handled
-            if not first <= header.api_version <= last:
+            if not first <= version <= last:
                 self._answer_other_version(connection, header, frame, position, arrived_us)
                 return None
             # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata 13 has some.
-            read = route.readers.get(header.api_version) or route.reader(header.api_version)
+            readers = route.readers
+            read = readers.get(version) or route.reader(version)
             request, _ = read(frame, position)
         except Malformed as problem:
             who = f" (client id {connection.client_id})" if connection.client_id else ""
             self._drop(connection, f"{problem}{who}")
             return None
-        exchange: Exchange[Any] = Exchange(self._services, connection, route, header, request, arrived_us)
-        connection.expect(exchange)
-        return exchange
+        return begin_exchange(self._services, connection, route, header, request, arrived_us)
 
     def _answer_other_version(
-        self, connection: Connection, header: RequestHeader, frame: memoryview, position: int, arrived_us: int
+        self, connection: Connection, header: RequestHeader, frame: Buffer, position: int, arrived_us: int
     ) -> None:
         """ApiVersions and the advertised old Produce get an answer, for others the connection is closed."""
         route = self._routes[header.api_key]
-        exchange: Exchange[Any] = Exchange(self._services, connection, route, header, None, arrived_us)
+        exchange = begin_exchange(self._services, connection, route, header, None, arrived_us)
         if route.api is apis.API_VERSIONS:
             response = api_versions.response(self._services, 0, ErrorCode.UNSUPPORTED_VERSION)
             exchange.chunks = encode_response(route.api, 0, header.correlation_id, response)
@@ -158,5 +160,4 @@ class KafkaApplication:
                 f"only {route.versions[0]} to {route.versions[1]}"
             )
         route.metrics.errors.value += 1
-        connection.expect(exchange)
         connection.answered()

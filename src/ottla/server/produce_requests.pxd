@@ -5,6 +5,7 @@ from ottla.records.batch cimport CheckedBatch
 from ottla.replica.partition cimport Partition
 
 
+@cython.freelist(64)
 cdef class ProducePart:
     cdef readonly long long index
     cdef public object records
@@ -17,12 +18,14 @@ cdef class ProducePart:
     cdef public long long time_ms
 
 
+@cython.freelist(64)
 cdef class ProduceTopic:
     cdef readonly str name
     cdef readonly object topic_id
     cdef readonly list parts
 
 
+@cython.freelist(64)
 cdef class ProduceWork:
     cdef readonly str transactional_id
     cdef readonly long long acks

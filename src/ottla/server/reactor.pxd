@@ -1,5 +1,6 @@
 cimport cython
 
+from ottla.model.metrics cimport Counter
 from ottla.server.connection cimport Connection
 from ottla.server.mailbox cimport Mailbox
 from ottla.server.timers cimport Timers
@@ -23,8 +24,8 @@ cdef class Reactor:
     cdef long long _now_ms
     cdef bint _running
     cdef bint _reading
-    cdef object _bytes_in
-    cdef object _turns
+    cdef Counter _bytes_in
+    cdef Counter _turns
     cdef object _accepting
 
     @cython.locals(connection=Connection, bits=cython.int)

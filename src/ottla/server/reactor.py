@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from ottla.log.file_range import FileRange
 from ottla.model.clock import Clock
@@ -199,9 +200,9 @@ class Reactor:
         return 0
 
     def _arrived(
-        self, connection: Connection, frames: list[memoryview], arrivals: dict[Application, Arrivals]
+        self, connection: Connection, frames: list[Any], arrivals: dict[Application, Arrivals]
     ) -> None:
-        application = connection.acceptor.application
+        application = connection.application
         known = arrivals.get(application)
         if known is None:
             arrivals[application] = [(connection, frames)]

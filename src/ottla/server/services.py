@@ -41,7 +41,7 @@ class Services:
     offload_read: Offload  # for reads that would wait for the disk
     fetch_bytes_max: int  # fetch.max.bytes: of one answer, whatever the client asks for
     announced: tuple[ApiVersion, ...] = ()  # what ApiVersions tells, once the routes are known
-    announced_bytes: dict[int, bytes] = field(default_factory=dict)  # the same, encoded, by version
+    announced_frames: dict[int, bytes] = field(default_factory=dict)  # whole answers, by version
     long_requests: LongRequests = field(init=False)
     groups: GroupService = field(init=False)
     transactions: TransactionService = field(init=False)

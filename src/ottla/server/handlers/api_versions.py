@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.model.errors import ErrorCode
-from ottla.protocol.codec import encode_bytes
+from ottla.protocol import apis
+from ottla.protocol.headers import encode_response
 from ottla.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -62,13 +63,14 @@ def handle(exchange: Exchange[ApiVersionsRequest], services: Services) -> ApiVer
         if not (_SOFTWARE.match(name) and _SOFTWARE.match(version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         exchange.connection.software = f"{name} {version}"
-    exchange.answer_encoded(encoded(services, exchange.version))
+    frames = services.announced_frames
+    frame = frames.get(exchange.version)
+    exchange.answer_same(frame if frame is not None else _encode(services, exchange.version))
     return None
 
 
-def encoded(services: Services, version: int) -> bytes:
-    """The answer to nearly everybody, without its header."""
-    known = services.announced_bytes.get(version)
-    if known is None:
-        known = services.announced_bytes[version] = encode_bytes(response(services, version), version)
-    return known
+def _encode(services: Services, version: int) -> bytes:
+    """The answer to nearly everybody."""
+    chunks = encode_response(apis.API_VERSIONS, version, 0, response(services, version))
+    frame = services.announced_frames[version] = b"".join(chunks)  # type: ignore[arg-type]  # all in memory
+    return frame

@@ -1,5 +1,6 @@
 cimport cython
 
+from ottla.model.clock cimport monotonic_ms_of
 from ottla.replica.partition cimport Partition
 from ottla.replica.partitions cimport Partitions
 from ottla.server.exchange cimport RequestInFlight
@@ -8,6 +9,7 @@ from ottla.server.fetch_requests cimport FetchWork, Followed
 from ottla.server.fetch_sessions cimport Fetching
 
 
+@cython.freelist(64)
 cdef class _Reading:
     cdef public list cold
     cdef public list told
@@ -15,8 +17,11 @@ cdef class _Reading:
     cdef public bint failed
 
 
+@cython.locals(work=FetchWork)
+cdef void _check_replica(RequestInFlight exchange, object services) except *
+
 @cython.locals(reading=_Reading)
-cdef void _serve(RequestInFlight exchange, Fetching fetching, object deadline_ms, object services, object tries=*) except *
+cdef void _serve(RequestInFlight exchange, Fetching fetching, long long deadline_ms, object services, object tries=*) except *
 
 cdef bint _is_enough(_Reading reading, FetchWork work) except -1
 

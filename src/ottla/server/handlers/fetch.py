@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ottla.log.file_range import FileRange
 from ottla.log.files import NotResident
+from ottla.model.clock import monotonic_ms_of
 from ottla.model.errors import CorruptData, ErrorCode, Refused
 from ottla.protocol.messages.fetch import (
     AbortedTransaction,
@@ -40,7 +41,6 @@ from ottla.server.warming import warm
 if TYPE_CHECKING:
     from ottla.server.services import Services
 
-_CONSUMER = -1
 _LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 _LEADER_TOLD_SINCE = 16
 _COLD_TRIES_MAX = 50  # then the owner waits: memory is so short that the request would never be answered
@@ -60,7 +60,7 @@ class _Reading:
 
 def handle(exchange: Exchange[FetchWork], services: Services) -> FetchResponse | None:
     work = exchange.request
-    now_ms = services.clock.monotonic_ms()
+    now_ms = monotonic_ms_of(services.clock)
     try:
         _check_replica(exchange, services)
         fetching = services.fetch_sessions.open(work, exchange.version, now_ms)
@@ -77,7 +77,7 @@ def _serve(
     reading = _read(exchange, fetching, services, tries == _COLD_TRIES_MAX)
     if reading.cold:
         _read_cold(exchange, fetching, deadline_ms, services, reading.cold, tries + 1)
-    elif _is_enough(reading, exchange.request) or services.clock.monotonic_ms() >= deadline_ms:
+    elif _is_enough(reading, exchange.request) or monotonic_ms_of(services.clock) >= deadline_ms:
         _answer(exchange, fetching, reading, services)
     else:
         _park(exchange, fetching, deadline_ms, services)
@@ -85,7 +85,8 @@ def _serve(
 
 def _check_replica(exchange: Exchange[FetchWork], services: Services) -> None:
     """A fetch in a replica's name needs the cluster's permission (CVE-2018-1288)."""
-    if exchange.request.replica_id == _CONSUMER:
+    work = exchange.request
+    if work.replica_id == -1:  # a consumer
         return
     if not services.may(exchange.connection, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         raise Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -390,7 +390,7 @@ def _throttle_ms(exchange: Exchange[ProduceWork], services: Services) -> int:
 # -- versions 0 to 2 -----------------------------------------------------------------------------------------
 
 
-def refuse_old_version(header: RequestHeader, body: memoryview) -> bytes | None:
+def refuse_old_version(header: RequestHeader, body: Buffer) -> bytes | None:
     """UNSUPPORTED_VERSION for each partition, in the response format of that version; None for acks=0.
 
     0 to 2 are the same up to throttle_time_ms (1) and the append time (2).
@@ -414,7 +414,7 @@ def refuse_old_version(header: RequestHeader, body: memoryview) -> bytes | None:
     return struct.pack(">i", len(answer)) + answer
 
 
-def _old_request(body: memoryview) -> tuple[int, list[tuple[bytes, list[int]]]]:
+def _old_request(body: Buffer) -> tuple[int, list[tuple[bytes, list[int]]]]:
     acks, _timeout_ms, topic_count = struct.unpack_from(">hii", body)
     position = 10
     left = REQUEST_ELEMENTS_MAX

@@ -14,7 +14,9 @@ _END = b"\r\n\r\n"
 class HttpCutter(FrameCutter):
     """A frame is everything up to the empty line; each connection has one request, so there is only one."""
 
-    cuts_by_length = False
+    def __init__(self, frame_bytes_max: int) -> None:
+        super().__init__(frame_bytes_max)
+        self.cuts_by_length = False
 
     @property
     def has_frame(self) -> bool:
