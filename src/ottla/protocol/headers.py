@@ -10,7 +10,6 @@ import struct
 
 from ottla.model.errors import Malformed
 from ottla.model.limits import TAGGED_FIELDS_MAX
-from ottla.model.values import NamedTuple
 from ottla.protocol.apis import APIS, Api
 from ottla.protocol.codec import decode, encode
 from ottla.protocol.fields import Message
