@@ -9,6 +9,7 @@ cdef class FrameCutter:
     cdef object _spares
 
     cpdef bint is_one_frame(self, bytes data) except -1
+    cpdef bint is_empty(self) except -1
     cpdef list feed(self, bytes data, Py_ssize_t count_max=*)
     cpdef list cut(self, Py_ssize_t count_max=*)
     cpdef object wanted(self)
