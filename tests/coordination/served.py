@@ -60,9 +60,12 @@ class Visitor:
         self.opened: list[Session | None] = []
         self.told: list[Result | Answer | WatchEvent] = []
         self.closed = False
-        self.client: Client = served.service.connect(address, self.told.append, self._close)
+        self.client: Client = served.service.connect(address, self)
 
-    def _close(self) -> None:
+    def notify(self, event: WatchEvent) -> None:
+        self.told.append(event)
+
+    def end(self) -> None:
         self.closed = True
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,17 @@ from ottla.coordination.reads import GetData
 from ottla.coordination.watches import WatchEvent
 
 PATHS = ("/a", "/b", "/c")
+
+
+class Hearing(Visitor):
+    """Tells of events at once."""
+
+    def __init__(self, served: Served, hear: Callable[[WatchEvent], None]) -> None:
+        super().__init__(served)
+        self.hear = hear
+
+    def notify(self, event: WatchEvent) -> None:
+        self.hear(event)
 
 
 class Recorded:
@@ -38,8 +50,7 @@ class Recorded:
         self.under_way = None  # a write that was under way stays in the calls, without an end
         now = next(self.clock)
         self.calls.append(Call(self.number, "connect", "", now, now))
-        self.visitor = Visitor(served)
-        self.visitor.client.notify = self.notified
+        self.visitor = Hearing(served, self.notified)
         served.service.open_session(self.visitor.client, 10_000, lambda _: None)
 
     def notified(self, event: WatchEvent) -> None:

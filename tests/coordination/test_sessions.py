@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from coordination.served import Served
+from coordination.served import Served, Visitor
+from ottla.coordination.acls import Identity
 from ottla.coordination.operations import Code, Create
 from ottla.coordination.owners import is_session
 from ottla.coordination.reads import Exists, GetChildren, GetEphemerals
 from ottla.coordination.sessions import ExpiryQueue, Session, first_session_id
+from ottla.coordination.watches import EventType, WatchEvent
 
 
 @pytest.mark.parametrize(
@@ -21,7 +23,7 @@ def test_the_timeout_is_between_two_and_twenty_ticks(asked: int, granted: int) -
 def test_a_session_is_told_of_only_when_it_is_durable() -> None:
     served = Served()
     opened: list[Session] = []
-    client = served.service.connect("127.0.0.1", lambda _: None, lambda: None)
+    client = Visitor(served).client
     served.service.open_session(client, 10_000, opened.append)
     assert opened == []
     served.coordination.sync()
@@ -152,3 +154,19 @@ def test_a_thousand_idle_sessions_are_not_looked_at() -> None:
     assert len(buckets) == 2
     expired = [session for now_ms in range(10_000, 11_001, 500) for session in queue.due(now_ms)]
     assert expired == sessions[10:]
+
+
+def test_what_one_client_proves_says_nothing_of_others_at_its_address() -> None:
+    served = Served()
+    proven = served.client(Identity("digest", "a:b"))
+    other = served.client()
+    assert Identity("digest", "a:b") in proven.client.identities
+    assert other.client.identities == (Identity("ip", "127.0.0.1"),)
+
+
+def test_a_connection_that_is_gone_hears_nothing() -> None:
+    served = Served()
+    visitor = served.client()
+    served.service.disconnect(visitor.client)
+    visitor.client.notify(WatchEvent(EventType.NODE_CREATED, "/a", 1))
+    assert visitor.told == []

@@ -14,6 +14,7 @@ from ottla.coordination.frames import FRAME_BYTES, HEADER_BYTES
 from ottla.coordination.operations import Create, SetData
 from ottla.coordination.recovery import log_name, snapshot_name
 from ottla.coordination.txns import (
+    DURABLE_ZXID,
     AclSet,
     Created,
     DataSet,
@@ -22,6 +23,7 @@ from ottla.coordination.txns import (
     SessionOpened,
     Txn,
     decode_txn,
+    encode_record,
     encode_txn,
 )
 from ottla.model.errors import CorruptData
@@ -75,6 +77,15 @@ TXN = Txn(
 def test_a_transaction_survives_its_bytes() -> None:
     assert decode_txn(encode_txn(TXN)) == TXN
     assert decode_txn(encode_txn(Txn(1, 0, ()))) == Txn(1, 0, ())
+
+
+@pytest.mark.parametrize("data", [None, b"", b"x" * 300])
+def test_a_single_change_of_data_is_written_as_any_other_transaction(data: bytes | None) -> None:
+    txn = Txn(2**40 + 7, 1_700_000_000_123, (DataSet("/a/é/日本", data),))
+    record = encode_record(txn, 2**40 + 5)
+    assert record == DURABLE_ZXID.pack(2**40 + 5) + encode_txn(txn)
+    frame = frames.encode_frame(record, 0xF00D_CAFE)
+    assert frames.frame_at(frame, 0, 0xF00D_CAFE) == (record, len(frame))
 
 
 def test_bytes_that_are_no_transaction_are_refused() -> None:

@@ -59,9 +59,12 @@ def fields(asked: Any) -> tuple[Any, ...]:
 
 def agrees(route: Route, frame: bytes) -> bool:
     """Whether the quick reader took it; it must not differ from the other one, nor take what that refuses."""
-    quick: Callable[[memoryview], Any] | None = route.frequent
+    quick: Callable[[Any], Any] | None = route.frequent
     assert quick is not None
     asked = quick(memoryview(frame))
+    of_bytes = quick(frame)
+    assert (asked is None) is (of_bytes is None)
+    assert asked is None or fields(asked) == fields(of_bytes)
     try:
         expected, _ = route.decode(frame, headers.REQUEST_HEADER_BYTES)
     except Malformed:

@@ -9,6 +9,11 @@ from ottla.coordination.txns cimport Created, DataSet, Txn, data_set_of, txn_of
 cpdef tuple decide(object state, object operation, long long session_id, long long now_ms, object identities)
 
 
+@cython.locals(decision=_Decision)
+cdef _Decision _decision(object state, long long session_id, long long now_ms, object identities)
+
+
+@cython.freelist(8)
 cdef class _Decision:
     cdef list _changes
     cdef dict _edited
@@ -22,6 +27,7 @@ cdef class _Decision:
     cdef long long _zxid
 
     cdef tuple finish(self, list answers)
+    @cython.locals(written=NodeNumbers)
     cdef StepResult step(self, object step)
 
     @cython.locals(parent=NodeNumbers, node=NodeNumbers, data=bytes, size=Py_ssize_t, owner=cython.longlong)

@@ -68,13 +68,14 @@ def decide(
     now_ms: int,
     identities: Sequence[Identity] | None,
 ) -> tuple[Txn | None, Result]:
-    decision = _Decision(state, session_id, now_ms, identities)
-    if isinstance(operation, Multi):
-        return decision.multi(operation)
-    if isinstance(operation, OpenSession):
-        return decision.open_session(operation)
-    if isinstance(operation, CloseSession):
-        return decision.close_session(operation)
+    decision = _decision(state, session_id, now_ms, identities)
+    if isinstance(operation, tuple):  # as those are that come less often
+        if isinstance(operation, Multi):
+            return decision.multi(operation)
+        if isinstance(operation, OpenSession):
+            return decision.open_session(operation)
+        if isinstance(operation, CloseSession):
+            return decision.close_session(operation)
     answer = decision.step(operation)
     if answer.code is not OK:
         return None, Result(answer.code, state.last_zxid, [answer])
@@ -97,19 +98,16 @@ class _Decision:
         "_zxid",
     )
 
-    def __init__(
-        self, state: State, session_id: int, now_ms: int, identities: Sequence[Identity] | None
-    ) -> None:
-        self._state = state
-        self._nodes = state.nodes
-        self._zxid = state.last_zxid + 1
-        self._now_ms = now_ms
-        self._session_id = session_id
-        self._identities = identities
-        self._has_quotas = bool(state.quotas.prefixes)
-        self._edited: dict[str, NodeNumbers | None] = {}  # None: deleted by an earlier step
-        self._used: dict[str, Usage] = {}  # by earlier steps, for each path with a quota
-        self._changes: list[Change] = []
+    _state: State
+    _nodes: dict[str, Node]
+    _zxid: int
+    _now_ms: int
+    _session_id: int
+    _identities: Sequence[Identity] | None
+    _has_quotas: bool
+    _edited: dict[str, NodeNumbers | None]  # None: deleted by an earlier step
+    _used: dict[str, Usage]  # by earlier steps, for each path with a quota
+    _changes: list[Change]
 
     def open_session(self, operation: OpenSession) -> tuple[Txn | None, Result]:
         self._changes.append(SessionOpened(operation.session_id, operation.timeout_ms, operation.password))
@@ -147,11 +145,13 @@ class _Decision:
     def step(self, step: Step) -> StepResult:
         if isinstance(step, Create):
             return self._create(step)
+        if isinstance(step, SetData):
+            written = self._find(step.path)
+            if written is not None:  # so its path is legal
+                return self._set_data(step, written)
         if isinstance(step, Refusal):
             return StepResult(step.code)
         node = self._find(step.path)
-        if isinstance(step, SetData) and node is not None:  # so its path is legal
-            return self._set_data(step, node)
         if not paths.is_legal(step.path):
             return StepResult(Code.BAD_ARGUMENTS)
         if isinstance(step, Delete):
@@ -292,3 +292,19 @@ class _Decision:
         prefix = self._state.quotas.prefix_of(path)
         if prefix is not None:
             self._used[prefix] = self._used.get(prefix, quotas.NOTHING).plus(added)
+
+
+def _decision(state: State, session_id: int, now_ms: int, identities: Sequence[Identity] | None) -> _Decision:
+    # Field by field, as what every request makes: compiled, a call would make objects of its arguments.
+    decision = _Decision.__new__(_Decision)
+    decision._state = state
+    decision._nodes = state.nodes
+    decision._zxid = state.last_zxid + 1
+    decision._now_ms = now_ms
+    decision._session_id = session_id
+    decision._identities = identities
+    decision._has_quotas = bool(state.quotas.prefixes)
+    decision._edited = {}
+    decision._used = {}
+    decision._changes = []
+    return decision

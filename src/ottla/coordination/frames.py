@@ -1,3 +1,4 @@
+# mypy: disable-error-code="attr-defined,no-any-return"
 """The framing of coordination's files: a versioned header, then records that prove themselves.
 
 A record is a marker, the file's tag, its length, a CRC32C over length and payload, and the payload. The
@@ -15,6 +16,16 @@ from ottla.model.crc import crc32c
 from ottla.model.problems import CorruptData
 from ottla.model.values import NamedTuple
 
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.model._big_endian import put_int
+
 FORMAT_VERSION = 2
 """Raised when the bytes change their meaning. Another version than this is refused, never guessed at."""
 
@@ -26,8 +37,7 @@ HEADER_BYTES = _HEADER.size
 
 _MARKER = b"\xf7\x1eZn"
 _FRAME = struct.Struct(">4sIII")  # marker, tag, bytes of payload, CRC32C of that length and the payload
-FRAME_BYTES = _FRAME.size
-_pack_frame = _FRAME.pack
+FRAME_BYTES = _FRAME_BYTES = _FRAME.size
 _LENGTHS_KEPT = 64  # of payloads, with the checksum that begins with them
 
 
@@ -63,7 +73,17 @@ def _crc_of_length(size: int) -> int:
 
 def encode_frame(payload: bytes, tag: int) -> bytes:
     size = len(payload)
-    return _pack_frame(_MARKER, tag, size, crc32c(payload, _crc_of_length(size))) + payload
+    crc = crc32c(payload, _crc_of_length(size))
+    if cython.compiled:
+        frame = PyBytes_FromStringAndSize(cython.NULL, _FRAME_BYTES + size)
+        p = cython.cast(cython.p_uchar, PyBytes_AS_STRING(frame))
+        memcpy(p, PyBytes_AS_STRING(_MARKER), 4)
+        put_int(p + 4, tag)
+        put_int(p + 8, size)
+        put_int(p + 12, crc)
+        memcpy(p + _FRAME_BYTES, PyBytes_AS_STRING(payload), size)
+        return frame
+    return _FRAME.pack(_MARKER, tag, size, crc) + payload
 
 
 class Frame(NamedTuple):

@@ -1,7 +1,7 @@
 """The tree as a service for clients: connections, sessions, requests in order. What ZooKeeper's wire calls.
 
-Everything runs on the owner's loop and returns at once. What a client is told leaves through `done`, `notify`
-and `close`, in the order in which the client must see it, and only when no power cut can take it back.
+Everything runs on the owner's loop and returns at once. What a client is told leaves through `done` and its
+`Line`, in the order in which the client must see it, and only when no power cut can take it back.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Set as AbstractSet
 from ottla.coordination.client import Answer, Done, LocalCoordination
 from ottla.coordination.operations import CloseSession, Code, OpenSession, Operation, Refusal, Result
 from ottla.coordination.reads import Read, Reader
-from ottla.coordination.sessions import PASSWORD_BYTES, Client, ExpiryQueue, Session, first_session_id
+from ottla.coordination.sessions import PASSWORD_BYTES, Client, ExpiryQueue, Line, Session, first_session_id
 from ottla.coordination.upkeep import Upkeep
-from ottla.coordination.watches import WatchEvent
 from ottla.model.clock import Clock, monotonic_ms_of
 from ottla.model.values import NamedTuple
 
@@ -82,16 +81,13 @@ class CoordinationService:
 
     # Connections and sessions
 
-    def connect(
-        self, address: str, notify: Callable[[WatchEvent], None], close: Callable[[], None]
-    ) -> Client:
-        """A client has connected. `notify` sends an event; `close` ends the connection, all being sent."""
-        return Client(address, notify, close)
+    def connect(self, address: str, line: Line) -> Client:
+        """A client has connected."""
+        return Client(address, line)
 
     def disconnect(self, client: Client) -> None:
         """The connection is gone, and its watches with it; the session has its timeout to come back."""
         client.is_gone = True
-        client.notify = _ignore
         self._coordination.watches.remove_watcher(client)
         if client.session is not None and client.session.client is client:
             client.session.client = None
@@ -224,10 +220,6 @@ class CoordinationService:
 def _close_client(session: Session) -> None:
     if session.client is not None:
         session.client.close()
-
-
-def _ignore(_: WatchEvent) -> None:
-    pass
 
 
 def _are_equal(known: bytes, told: bytes) -> bool:

@@ -5,9 +5,8 @@ from ottla.coordination.client cimport Requester
 
 cdef class Client(Requester):
     cdef public Session session
-    cdef public list identities
-    cdef public object notify
-    cdef public object close
+    cdef public tuple identities
+    cdef readonly object line
 
 
 cdef class Session:

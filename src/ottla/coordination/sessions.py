@@ -6,7 +6,8 @@ once for each interval, and a tick looks at the buckets that are due: idle sessi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import lru_cache
+from typing import Protocol
 
 from ottla.coordination.acls import Identity
 from ottla.coordination.client import Requester
@@ -14,18 +15,44 @@ from ottla.coordination.watches import WatchEvent
 
 PASSWORD_BYTES = 16
 
+_ADDRESSES_KEPT = 256  # thousands of clients may come from one
+
+
+class Line(Protocol):
+    """The connection, as far as the room needs it."""
+
+    def notify(self, event: WatchEvent) -> None:
+        """The client is told of `event`."""
+        ...
+
+    def end(self) -> None:
+        """It is closed when what was said before has left."""
+        ...
+
 
 class Client(Requester):
     """One connection of a client: the session it speaks for, who it is, and where its events go."""
 
-    __slots__ = ("close", "identities", "notify", "session")
+    __slots__ = ("identities", "line", "session")
 
-    def __init__(self, address: str, notify: Callable[[WatchEvent], None], close: Callable[[], None]) -> None:
+    def __init__(self, address: str, line: Line) -> None:
         super().__init__()
         self.session: Session | None = None  # None before it has said which
-        self.identities = [Identity("ip", address)]  # who it has proven to be
-        self.notify = notify
-        self.close = close
+        self.identities = _identities_at(address)  # who it has proven to be
+        self.line = line
+
+    def notify(self, event: WatchEvent) -> None:
+        if not self.is_gone:
+            self.line.notify(event)
+
+    def close(self) -> None:
+        self.line.end()
+
+
+@lru_cache(_ADDRESSES_KEPT)
+def _identities_at(address: str) -> tuple[Identity, ...]:
+    """Of those who have not proven anything yet; one object for all at that address."""
+    return (Identity("ip", address),)
 
 
 class Session:

@@ -24,7 +24,7 @@ cdef class TxnLog:
     cdef long long _snapshot_bytes
     cdef list _frames
     cdef public object _handle
-    cdef object _tag
+    cdef long long _tag
     cdef long long _filled_end
     cdef long long _zeros_end
     cdef object _direct

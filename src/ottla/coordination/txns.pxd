@@ -1,5 +1,9 @@
 cimport cython
 
+cdef unsigned int _NO_DATA
+cdef unsigned char _DATA_SET
+cdef Py_ssize_t _DATA_SET_HEAD_BYTES
+
 
 cdef class Created:
     cdef readonly str path
@@ -32,7 +36,7 @@ cpdef bytes encode_txn(Txn txn)
 
 cpdef bytes encode_record(Txn txn, long long durable_zxid)
 
-@cython.locals(path=bytes, data=bytes)
+@cython.locals(path=bytes, data=bytes, size=cython.longlong, path_bytes=Py_ssize_t, data_bytes=Py_ssize_t, record=bytes, p=cython.p_uchar)
 cdef bytes _encode_data_set(Txn txn, DataSet change, long long durable_zxid)
 
 cdef tuple _parts(int kind, str path, bytes data=*, long long owner=*, bytes acl=*)

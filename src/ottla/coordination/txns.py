@@ -1,3 +1,4 @@
+# mypy: disable-error-code="attr-defined,no-any-return"
 """Transactions: what an accepted operation changes, resolved to plain records, and their bytes in the log.
 
 A transaction holds no condition any more (versions were checked, sequence numbers given): applying it to the
@@ -10,6 +11,16 @@ import struct
 
 from ottla.coordination.acls import OPEN_ACL, AccessList, decode_acl, encode_acl
 from ottla.model.values import NamedTuple
+
+try:
+    import cython
+except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names are only decoration then
+    from ottla.model import cython_shim as cython
+
+if cython.compiled:
+    from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.model._big_endian import put_int, put_long
 
 
 class Created:
@@ -112,7 +123,7 @@ _TIMEOUT = struct.Struct(">I")
 
 
 _DATA_SET_HEAD = struct.Struct(">QQqIBIIqI")  # the three above in one, for one change
-_pack_data_set_head = _DATA_SET_HEAD.pack
+_DATA_SET_HEAD_BYTES = _DATA_SET_HEAD.size
 
 
 def encode_record(txn: Txn, durable_zxid: int) -> bytes:
@@ -145,8 +156,25 @@ def encode_txn(txn: Txn) -> bytes:
 def _encode_data_set(txn: Txn, change: DataSet, durable_zxid: int) -> bytes:
     path, data = change.path.encode(), change.data
     size = _NO_DATA if data is None else len(data)
-    head = _pack_data_set_head(durable_zxid, txn.zxid, txn.time_ms, 1, _DATA_SET, len(path), size, 0, 0)
-    return b"".join((head, path, data or b""))
+    if cython.compiled:
+        path_bytes, data_bytes = len(path), 0 if data is None else len(data)
+        record = PyBytes_FromStringAndSize(cython.NULL, _DATA_SET_HEAD_BYTES + path_bytes + data_bytes)
+        p = cython.cast(cython.p_uchar, PyBytes_AS_STRING(record))
+        put_long(p, durable_zxid)
+        put_long(p + 8, txn.zxid)
+        put_long(p + 16, txn.time_ms)
+        put_int(p + 24, 1)
+        p[28] = _DATA_SET
+        put_int(p + 29, path_bytes)
+        put_int(p + 33, size)
+        put_long(p + 37, 0)
+        put_int(p + 45, 0)
+        memcpy(p + _DATA_SET_HEAD_BYTES, PyBytes_AS_STRING(path), path_bytes)
+        if data is not None:
+            memcpy(p + _DATA_SET_HEAD_BYTES + path_bytes, PyBytes_AS_STRING(data), data_bytes)
+        return record
+    head = _DATA_SET_HEAD.pack(durable_zxid, txn.zxid, txn.time_ms, 1, _DATA_SET, len(path), size, 0, 0)
+    return head + path + (data or b"")
 
 
 def _parts(

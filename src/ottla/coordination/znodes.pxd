@@ -1,5 +1,6 @@
 cimport cython
 
+from ottla.coordination.decisions cimport decide
 from ottla.coordination.nodes cimport Node
 from ottla.coordination.stat cimport Stat
 from ottla.coordination.txns cimport Created, DataSet, Txn

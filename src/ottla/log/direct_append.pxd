@@ -14,7 +14,7 @@ cdef class BlockAppend(DiskWork):
     cdef long long _end
     cdef bint _is_refused
 
-    @cython.locals(position=cython.longlong, at=Py_ssize_t, end=Py_ssize_t, count=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(position=cython.longlong, at=Py_ssize_t, end=Py_ssize_t, count=Py_ssize_t, content=bytes)
     cpdef bint prepare(self, object chunks, long long filled_end) except -1
 
     @cython.locals(done=Py_ssize_t, written=Py_ssize_t)

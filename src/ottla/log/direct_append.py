@@ -52,20 +52,20 @@ class BlockAppend(DiskWork):
             self._address = cython.cast(cython.p_char, PyMemoryView_GET_BUFFER(self._room).buf)
 
     def prepare(self, chunks: Sequence[Buffer], filled_end: int) -> bool:
+        if self._is_refused:
+            return False
         position = self._handle.size
         at = position % BLOCK_BYTES
-        end = at + sum(map(len, chunks))
+        content = b"".join(chunks)
+        end = at + len(content)
         count = -(-end // BLOCK_BYTES) * BLOCK_BYTES
-        if self._is_refused or count > ROOM_BYTES or position - at + count > filled_end:
+        if count > ROOM_BYTES or position - at + count > filled_end:
             return False
         room = self._room
         if self._known_end != position:
             room[:at] = self._handle.pread(at, position - at)
-        for chunk in chunks:
-            size = len(chunk)
-            room[at : at + size] = chunk
-            at += size
-        room[at:count] = bytes(count - at)
+        room[at:end] = content
+        room[end:count] = bytes(count - end)
         self._position = position - position % BLOCK_BYTES
         self._count = count
         self._end = self._position + end

@@ -15,6 +15,7 @@ cdef class FrameCutter:
 
     @cython.locals(size=Py_ssize_t)
     cpdef object one_frame(self, bytes data)
+    cpdef bint is_empty(self) except -1
     cpdef list feed(self, bytes data, Py_ssize_t count_max=*)
     cpdef list cut(self, Py_ssize_t count_max=*)
     cpdef object wanted(self)

@@ -57,6 +57,10 @@ class FrameCutter:
         """Memory that the unfinished frame holds, and the frames that are not cut yet."""
         return len(self._data) - self._position if self._buffer is None else len(self._buffer)
 
+    def is_empty(self) -> bool:
+        """Whether there are none of them."""
+        return self._buffer is None and self._position == len(self._data)
+
     @property
     def has_frame(self) -> bool:
         """Whether `cut` would give one (or refuse what is next)."""

@@ -7,6 +7,7 @@ import errno
 import logging
 import math
 import socket
+import sys
 from collections.abc import Callable
 
 from ottla.model.clock import Clock
@@ -229,7 +230,8 @@ class Accepting:
                 else:  # the network's trouble with one peer (accept(2) lists them), not ours
                     log.warning("a connection to %s failed: %s", acceptor.listener, error.strerror)
                 return
-            self._let_in(sock, (address[0], address[1]), acceptor)
+            # Thousands may come from one address, whose text is then kept once.
+            self._let_in(sock, (sys.intern(address[0]), address[1]), acceptor)
 
     def _pause(self, acceptor: Acceptor, for_ms: int) -> None:
         """Those who knock wait in the listener's backlog."""

@@ -9,7 +9,7 @@ cdef class Connection:
     cdef readonly object socket
     cdef readonly int fd
     cdef readonly object peer_host
-    cdef readonly object peer_port
+    cdef readonly int peer_port
     cdef readonly object listener
     cdef public object acceptor
     cdef readonly object application
@@ -37,6 +37,7 @@ cdef class Connection:
 
     @cython.locals(received=Py_ssize_t, size=Py_ssize_t, count=Py_ssize_t)
     cpdef Py_ssize_t receive(self, long long now_ms) except -1
+    @cython.locals(count=Py_ssize_t)
     cpdef object receive_whole(self, long long now_ms)
     cdef void _feed(self, bytes data, long long now_ms) except *
     cdef void _note_frames(self, list frames, long long now_ms) except *
@@ -50,8 +51,11 @@ cdef class Connection:
     cpdef bint is_blocked(self) except -1
     cpdef expect(self, object answer)
     cpdef answered(self)
+    @cython.locals(pending=list, count=Py_ssize_t)
     cdef void _take_answers(self) except *
+    @cython.locals(out=list, budget=Py_ssize_t, sent=Py_ssize_t)
     cpdef object send(self)
+    @cython.locals(out=list, count=Py_ssize_t, sent=Py_ssize_t)
     cdef Py_ssize_t _send_bytes(self) except -1
     cdef Py_ssize_t _send_many(self) except -1
     cdef void _drop_sent_bytes(self, Py_ssize_t sent) except *

@@ -247,7 +247,7 @@ class Connection:
             or self.muted_until_ms
             or self.is_ending
             or self.counted_bytes
-            or self.cutter.pending_bytes
+            or not self.cutter.is_empty()
         )
 
     def held_bytes(self) -> int:

@@ -12,8 +12,12 @@ WORD_BYTES = 4
 class OpeningCutter(FrameCutter):
     """Gives a four-letter word as a frame of four bytes, as no request has, and ignores what is behind it."""
 
-    _is_begun = False  # whether the first four bytes have been looked at
-    _is_word = False
+    __slots__ = ("_is_begun", "_is_word")
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        super().__init__(frame_bytes_max, copies=True)
+        self._is_begun = False  # whether the first four bytes have been looked at
+        self._is_word = False
 
     def feed(self, data: bytes, count_max: int = maxsize) -> list[memoryview]:
         if self._is_word:
@@ -26,4 +30,4 @@ class OpeningCutter(FrameCutter):
                 self._is_word = True
                 self._data = b""
                 return [memoryview(word)]
-        return super().feed(data, count_max)
+        return FrameCutter.feed(self, data, count_max)  # compiled, `super` is not known here

@@ -30,6 +30,4 @@ cpdef bytes encode_data(bytes data, Stat stat)
 cpdef bytes encode_children(list names, Stat stat)
 
 cdef unsigned char* _start(bytes reply) noexcept
-cdef void _put_int(unsigned char* p, long long value) noexcept
-cdef void _put_long(unsigned char* p, long long value) noexcept
 cdef void _put_stat(unsigned char* p, Stat stat) noexcept

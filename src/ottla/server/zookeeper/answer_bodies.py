@@ -23,6 +23,7 @@ except ModuleNotFoundError:  # uncompiled, and Cython is not there: its names ar
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.model._big_endian import put_int, put_long
 
 _STAT_BYTES = 68
 _HEADER_BYTES = 20  # length, xid, zxid, error
@@ -34,10 +35,10 @@ def encode_reply(xid: int, zxid: int, error: int, body: bytes = b"") -> bytes:
         size = len(body)
         reply = PyBytes_FromStringAndSize(cython.NULL, _HEADER_BYTES + size)
         p = _start(reply)
-        _put_int(p, _HEADER_BYTES - 4 + size)
-        _put_int(p + 4, xid)
-        _put_long(p + 8, zxid)
-        _put_int(p + 16, error)
+        put_int(p, _HEADER_BYTES - 4 + size)
+        put_int(p + 4, xid)
+        put_long(p + 8, zxid)
+        put_int(p + 16, error)
         memcpy(p + _HEADER_BYTES, PyBytes_AS_STRING(body), size)
         return reply
     return headers.encode_reply(xid, zxid, error, body)
@@ -77,9 +78,9 @@ def encode_data(data: bytes | None, stat: Stat) -> bytes:
         body = PyBytes_FromStringAndSize(cython.NULL, 4 + size + _STAT_BYTES)
         p = _start(body)
         if data is None:
-            _put_int(p, -1)
+            put_int(p, -1)
         else:
-            _put_int(p, size)
+            put_int(p, size)
             memcpy(p + 4, PyBytes_AS_STRING(data), size)
         _put_stat(p + 4 + size, stat)
         return body
@@ -94,11 +95,11 @@ def encode_children(names: list[str], stat: Stat) -> bytes:
             size += 4 + len(name_bytes)
         body = PyBytes_FromStringAndSize(cython.NULL, size)
         p = _start(body)
-        _put_int(p, len(encoded))
+        put_int(p, len(encoded))
         p += 4
         for name_bytes in encoded:
             length = len(name_bytes)
-            _put_int(p, length)
+            put_int(p, length)
             memcpy(p + 4, PyBytes_AS_STRING(name_bytes), length)
             p += 4 + length
         _put_stat(p, stat)
@@ -114,27 +115,15 @@ def _start(reply: Any) -> Any:
     return cython.cast(cython.p_uchar, PyBytes_AS_STRING(reply))
 
 
-def _put_int(p: Any, value: int) -> None:
-    p[0] = value >> 24 & 0xFF
-    p[1] = value >> 16 & 0xFF
-    p[2] = value >> 8 & 0xFF
-    p[3] = value & 0xFF
-
-
-def _put_long(p: Any, value: int) -> None:
-    _put_int(p, value >> 32)
-    _put_int(p + 4, value)
-
-
 def _put_stat(p: Any, stat: Stat) -> None:
-    _put_long(p, stat.czxid)
-    _put_long(p + 8, stat.mzxid)
-    _put_long(p + 16, stat.ctime_ms)
-    _put_long(p + 24, stat.mtime_ms)
-    _put_int(p + 32, stat.version)
-    _put_int(p + 36, stat.cversion)
-    _put_int(p + 40, stat.aversion)
-    _put_long(p + 44, stat.ephemeral_owner)
-    _put_int(p + 52, stat.data_length)
-    _put_int(p + 56, stat.num_children)
-    _put_long(p + 60, stat.pzxid)
+    put_long(p, stat.czxid)
+    put_long(p + 8, stat.mzxid)
+    put_long(p + 16, stat.ctime_ms)
+    put_long(p + 24, stat.mtime_ms)
+    put_int(p + 32, stat.version)
+    put_int(p + 36, stat.cversion)
+    put_int(p + 40, stat.aversion)
+    put_long(p + 44, stat.ephemeral_owner)
+    put_int(p + 52, stat.data_length)
+    put_int(p + 56, stat.num_children)
+    put_long(p + 60, stat.pzxid)

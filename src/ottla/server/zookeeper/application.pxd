@@ -19,6 +19,7 @@ cdef class ZooKeeperApplication:
     cdef object _clock
     cdef long long _arrived_us
     cdef object _words
+    cdef object _drop_one
     cdef object _protocol_errors
 
     @cython.locals(connection=Connection, frames=list, late_us=cython.longlong)

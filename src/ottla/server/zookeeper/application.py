@@ -7,7 +7,6 @@ them: the room gives answers and watch events in the order a client must see the
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import Any
 
 from ottla.coordination.operations import Code, Result
@@ -59,6 +58,7 @@ class ZooKeeperApplication:
         self._clock = reactor.clock
         self._arrived_us = 0  # when the frames of this turn came
         self._words = Words(service, config, self.peers, self.traffic, reactor.clock)
+        self._drop_one = self._drop  # one for all peers
         self._protocol_errors = metrics.counter("zookeeper.protocol_errors")
         metrics.gauge("zookeeper.connections.open", lambda: len(self.peers))
         metrics.gauge("zookeeper.requests", lambda: self.traffic.received)
@@ -106,7 +106,7 @@ class ZooKeeperApplication:
 
     def _welcome(self, connection: Connection) -> Peer:
         now_ms = self._reactor.clock.wall_ms()
-        peer = Peer(connection, now_ms, self.traffic, partial(self._drop, connection))
+        peer = Peer(connection, now_ms, self.traffic, self._drop_one)
         self.peers[connection] = peer
         return peer
 

@@ -33,7 +33,7 @@ def _digest_identity(auth: bytes) -> Identity | None:
 
 def add_identity(client: Client, identity: Identity) -> None:
     if identity not in client.identities:
-        client.identities.append(identity)
+        client.identities = (*client.identities, identity)
 
 
 class SaslExchange:

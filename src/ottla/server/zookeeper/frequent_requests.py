@@ -104,6 +104,8 @@ def create(frame: memoryview) -> Create | Refusal | None:
 
 
 def _start(frame: Any) -> Any:
+    if type(frame) is bytes:
+        return cython.cast(cython.p_uchar, PyBytes_AS_STRING(frame))
     return cython.cast(cython.p_uchar, PyMemoryView_GET_BUFFER(frame).buf)
 
 

@@ -25,7 +25,7 @@ def shake_hands(peer: Peer, frame: memoryview, exchange: Exchange, service: Coor
             "its session is of another service, or our data was restored from an older copy"
         )
     exchange.blocks = True
-    client = peer.client = service.connect(peer.connection.peer_host, peer.notify, peer.end)
+    client = peer.client = service.connect(peer.connection.peer_host, peer)
 
     def established(session: Session | None) -> None:
         if session is None:

@@ -8,7 +8,7 @@ from ottla.server.zookeeper.traffic cimport Traffic
 cdef class Peer:
     cdef readonly Connection connection
     cdef public Client client
-    cdef readonly object established_ms
+    cdef readonly long long established_ms
     cdef public long long received
     cdef public long long sent
     cdef readonly Traffic total

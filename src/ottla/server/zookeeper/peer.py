@@ -49,7 +49,11 @@ class Peer:
     )  # fmt: skip
 
     def __init__(
-        self, connection: Connection, established_ms: int, total: Traffic, drop: Callable[[str], None]
+        self,
+        connection: Connection,
+        established_ms: int,
+        total: Traffic,
+        drop: Callable[[Connection, str], None],
     ) -> None:
         self.connection = connection
         self.client: Client | None = None  # once it has asked for a session
@@ -57,7 +61,7 @@ class Peer:
         self.received = 0  # requests
         self.sent = 0  # answers and events
         self.total = total  # of all peers
-        self.drop = drop  # closes the connection for a reason
+        self.drop = drop  # closes a connection for a reason
         self.sasl: SaslExchange | None = None  # under way
         self.answer_bytes = 0  # given in this turn
         self.events_unsent_bytes = 0  # events since the socket last took everything
@@ -73,7 +77,8 @@ class Peer:
             self.events_unsent_bytes = 0
         self.events_unsent_bytes += len(reply)
         if self.events_unsent_bytes > EVENT_BYTES_AHEAD:
-            self.drop(f"{self.events_unsent_bytes} bytes of watch events wait for it to read them")
+            unread = f"{self.events_unsent_bytes} bytes of watch events wait for it to read them"
+            self.drop(self.connection, unread)
             return
         self.sent += 1
         self.connection.push(reply)
