@@ -45,22 +45,26 @@ def measure(folder: Path, clients: Clients, seconds: float) -> list[Limit]:
     data = folder / "data"
     data.write_bytes(os.urandom(MIB))
 
-    def ask(connections: int, *arguments: str) -> dict[str, float]:
+    def ask(shape: Shape, *arguments: str) -> dict[str, float]:
         with _serving(program, *arguments) as address:
             return least_disturbed(
-                lambda: load.start(address, _REQUEST, Shape(connections), seconds, id_at=NO_ID).result()
+                lambda: load.start(address, _REQUEST, shape, seconds, id_at=NO_ID).result()
             )
 
     limits = [
         Limit(
             "loopback echo, 64 connections",
             "/s",
-            ask(64, "echo")["per_second"],
+            ask(Shape(64), "echo")["per_second"],
             "ApiVersions, 64 connections",
         )
     ]
+    slow = ask(Shape(1, rate=500), "echo")
+    for share in ("p50", "p99"):
+        bounds = f"1 record at 500/s, {share}"
+        limits.append(Limit(f"loopback echo at 500/s, {share}", "µs", slow[f"{share}_us"], bounds))
     for what, size in (("64 KiB", 64 * KIB), ("1 MiB", MIB)):
-        figure = ask(4, "sendfile", str(data), str(size))["received_mb_per_second"]
+        figure = ask(Shape(4), "sendfile", str(data), str(size))["received_mb_per_second"]
         limits.append(
             Limit(f"sendfile {what}, 4 connections", "MB/s", figure, f"fetch {what}, 4 connections")
         )

@@ -57,8 +57,10 @@ def _limits(results: Results, lines: Sequence[Line]) -> list[str]:
     text = ["What this machine can do at most, one core for each side"]
     for limit in results.limits:
         ours = reached.get(limit.bounds)
-        share = f"   Ottla reaches {ours / limit.value:.0%}" if ours else ""
-        text.append(f"{limit.name:<{_NAME}}{number(limit.value, limit.unit):>{_FIGURE}}{share}")
+        line = f"{limit.name:<{_NAME}}{number(limit.value, limit.unit):>{_FIGURE}}"
+        if ours:
+            line += f"   Ottla {'takes' if limit.unit == 'µs' else 'reaches'} {ours / limit.value:.0%}"
+        text.append(line)
     return text
 
 
