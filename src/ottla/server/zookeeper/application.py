@@ -18,6 +18,7 @@ from ottla.model.metrics import Registry
 from ottla.model.problems import Malformed
 from ottla.model.zookeeper_config import ZooKeeperConfig
 from ottla.protocol.frames import FrameCutter
+from ottla.protocol.primitives import Buffer
 from ottla.protocol.zookeeper.frames import WORD_BYTES, OpeningCutter
 from ottla.protocol.zookeeper.headers import REQUEST_HEADER_BYTES
 from ottla.protocol.zookeeper.jute import decode, encode
@@ -84,7 +85,7 @@ class ZooKeeperApplication:
 
     # -- handling --------------------------------------------------------------------------------------------
 
-    def _handle_all(self, connection: Connection, frames: list[memoryview], late_us: int) -> bool:
+    def _handle_all(self, connection: Connection, frames: list[Buffer], late_us: int) -> bool:
         """Frames one by one, as far as time and the connection allow; False when that was not even one."""
         peer = self.peers.get(connection) or self._welcome(connection)
         peer.answer_bytes = 0
@@ -114,7 +115,7 @@ class ZooKeeperApplication:
         self._protocol_errors.value += 1
         self._reactor.drop(connection, reason)
 
-    def _handle(self, peer: Peer, frame: memoryview) -> None:
+    def _handle(self, peer: Peer, frame: Buffer) -> None:
         peer.received += 1
         self.traffic.received += 1
         client = peer.client
@@ -135,7 +136,7 @@ class ZooKeeperApplication:
         else:
             self._handle_rare(peer, client, xid, operation, frame)
 
-    def _open(self, peer: Peer, frame: memoryview) -> None:
+    def _open(self, peer: Peer, frame: Buffer) -> None:
         exchange = self._expect(peer, 0)
         if len(frame) == WORD_BYTES:
             word = bytes(frame).decode("ascii", "replace")
@@ -147,7 +148,7 @@ class ZooKeeperApplication:
     def _expect(self, peer: Peer, xid: int) -> Exchange:
         return begin_exchange(peer, xid, _nothing, self._arrived_us)
 
-    def _handle_rare(self, peer: Peer, client: Client, xid: int, operation: int, frame: memoryview) -> None:
+    def _handle_rare(self, peer: Peer, client: Client, xid: int, operation: int, frame: Buffer) -> None:
         match operation:
             case OpCode.MULTI:
                 self._change_together(peer, client, xid, frame)
@@ -162,7 +163,7 @@ class ZooKeeperApplication:
             case _:
                 self._expect(peer, xid).reply(self._service.zxid, Code.UNIMPLEMENTED)
 
-    def _change_together(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
+    def _change_together(self, peer: Peer, client: Client, xid: int, frame: Buffer) -> None:
         multi, operations = decode_multi(frame, REQUEST_HEADER_BYTES)
         exchange = self._expect(peer, xid)
 
@@ -180,7 +181,7 @@ class ZooKeeperApplication:
 
         self._service.close_session(client, closed)
 
-    def _authenticate(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
+    def _authenticate(self, peer: Peer, client: Client, xid: int, frame: Buffer) -> None:
         request = decode(AuthRequest, frame, REQUEST_HEADER_BYTES)
         identity = identity_of(request.scheme, request.auth or b"", peer.connection.peer_host)
         if identity is not None:
@@ -191,7 +192,7 @@ class ZooKeeperApplication:
                 peer, xid, f"its proof for the scheme {request.scheme[:40]!r} is none"
             )
 
-    def _take_sasl_step(self, peer: Peer, client: Client, xid: int, frame: memoryview) -> None:
+    def _take_sasl_step(self, peer: Peer, client: Client, xid: int, frame: Buffer) -> None:
         if not self._sasl_passwords:
             self._refuse_authentication(peer, xid, "SASL needs ottla.zookeeper.sasl.users")
             return
@@ -209,7 +210,7 @@ class ZooKeeperApplication:
         peer.end()
 
 
-def _asked(route: Route, frame: memoryview) -> Any:
+def _asked(route: Route, frame: Buffer) -> Any:
     """What the request asks for, as the room calls it."""
     if route.frequent is not None:
         asked = route.frequent(frame)

@@ -12,6 +12,7 @@ from typing import Any
 from ottla.coordination.acls import OPEN_ACL
 from ottla.coordination.operations import Create, Refusal, SetData, create_of_flags, set_data_of
 from ottla.coordination.reads import Exists, GetChildren, GetData, get_data_of
+from ottla.protocol.primitives import Buffer
 from ottla.protocol.zookeeper.headers import decode_request_header
 
 try:
@@ -32,21 +33,21 @@ _OPEN_ACL_BYTES = b"\0\0\0\1\0\0\0\x1f\0\0\0\5world\0\0\0\6anyone"
 _OPEN_ACL_SIZE = len(_OPEN_ACL_BYTES)
 
 
-def xid_of(frame: memoryview) -> int:
+def xid_of(frame: Buffer) -> int:
     """From its header. Raises Malformed when it has none."""
     if cython.compiled and len(frame) >= _PATH_LENGTH:
         return _int(_start(frame), 0)
     return decode_request_header(frame)[0]
 
 
-def operation_of(frame: memoryview) -> int:
+def operation_of(frame: Buffer) -> int:
     """The same for the number behind it."""
     if cython.compiled and len(frame) >= _PATH_LENGTH:
         return _int(_start(frame), 4)
     return decode_request_header(frame)[1]
 
 
-def get_data(frame: memoryview) -> GetData | None:
+def get_data(frame: Buffer) -> GetData | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)
@@ -55,7 +56,7 @@ def get_data(frame: memoryview) -> GetData | None:
     return None
 
 
-def exists(frame: memoryview) -> Exists | None:
+def exists(frame: Buffer) -> Exists | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)
@@ -64,7 +65,7 @@ def exists(frame: memoryview) -> Exists | None:
     return None
 
 
-def get_children(frame: memoryview) -> GetChildren | None:
+def get_children(frame: Buffer) -> GetChildren | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)
@@ -73,7 +74,7 @@ def get_children(frame: memoryview) -> GetChildren | None:
     return None
 
 
-def set_data(frame: memoryview) -> SetData | None:
+def set_data(frame: Buffer) -> SetData | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)
@@ -86,7 +87,7 @@ def set_data(frame: memoryview) -> SetData | None:
     return None
 
 
-def create(frame: memoryview) -> Create | Refusal | None:
+def create(frame: Buffer) -> Create | Refusal | None:
     if cython.compiled:
         p, size = _start(frame), len(frame)
         length = _length(p, _PATH_LENGTH, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ottla.coordination.service import CoordinationService
 from ottla.coordination.sessions import Session
 from ottla.model.problems import Malformed
+from ottla.protocol.primitives import Buffer
 from ottla.protocol.zookeeper.headers import (
     ConnectResponse,
     decode_connect_request,
@@ -16,7 +17,7 @@ _PROTOCOL_VERSION = 0
 _EXPIRED = ConnectResponse(_PROTOCOL_VERSION, 0, 0, bytes(16))
 
 
-def shake_hands(peer: Peer, frame: memoryview, exchange: Exchange, service: CoordinationService) -> None:
+def shake_hands(peer: Peer, frame: Buffer, exchange: Exchange, service: CoordinationService) -> None:
     """The first frame of a connection. What comes behind it waits until the session is there."""
     request, read_only = decode_connect_request(frame)
     if request.last_zxid_seen > service.zxid:

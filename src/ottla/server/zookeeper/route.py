@@ -15,7 +15,7 @@ class Route:
         self,
         decode: Callable[[Buffer, int], tuple[Any, int]],
         encode: Callable[[Any], bytes],
-        frequent: Callable[[memoryview], Any] | None = None,
+        frequent: Callable[[Buffer], Any] | None = None,
     ) -> None:
         self.decode = decode  # what is asked for, and where its bytes end
         self.encode = encode  # the body of an answer without an error
