@@ -1,6 +1,6 @@
 """Ottla against Apache Kafka on this machine, in one run and one table.
 
-    python -m benchmarks.against_kafka [--quick] [--only TEXT] [--brokers kafka ottla ...] [--store]
+    python -m benchmarks.against_kafka [--quick] [--only TEXT] [--without TEXT] [--brokers NAME ...] [--store]
 
 Brokers take turns on core 0, with their clients on the last core, warmed alike, and asked the same by the
 same compiled clients. Table, figures and picture go to .bench/results. Three comparisons are kept apart:
@@ -63,6 +63,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="trials with a row whose name has this in it"
     )
+    parser.add_argument("--without", metavar="TEXT", help="leave those out")
     keys = [setup.key for setup in SETUPS]
     parser.add_argument("--brokers", nargs="+", choices=keys, default=keys, help="all of them by default")
     parser.add_argument("--seconds", type=float, help="of one run")
@@ -81,10 +82,15 @@ def _scale(options: argparse.Namespace) -> Scale:
 
 
 def _trials(options: argparse.Namespace) -> list[Trial]:
+    def has(trial: Trial, text: str) -> bool:
+        return any(text in row.name for row in trial.rows)
+
     return [
         trial
         for trial in TRIALS
-        if (trial.quick or not options.quick) and any(options.only in row.name for row in trial.rows)
+        if (trial.quick or not options.quick)
+        and has(trial, options.only)
+        and not (options.without and has(trial, options.without))
     ]
 
 
