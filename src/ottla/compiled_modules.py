@@ -15,6 +15,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from _imp import _fix_co_filename
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER, cache_from_source
@@ -65,7 +66,8 @@ class _Loader(SourceFileLoader):
         if len(content) == _BYTECODE_BYTES_MAX or not content.startswith(header):
             return super().get_code(fullname)
         code: CodeType = marshal.loads(memoryview(content)[len(header) :])
-        return code if code.co_filename == self.path else super().get_code(fullname)  # it has moved
+        _fix_co_filename(code, self.path)  # it may have moved
+        return code
 
 
 class _Finder:
@@ -93,6 +95,8 @@ class _Finder:
 
 
 def _source_spec(name: str, source: str) -> ModuleSpec:
+    if sys.implementation.cache_tag is None:  # a Python that keeps no bytecode
+        return _spec(name, SourceFileLoader(name, source))
     bytecode = cache_from_source(source)
     spec = _spec(name, _Loader(name, source, bytecode))
     spec.cached = bytecode

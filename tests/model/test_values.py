@@ -52,6 +52,12 @@ class Thing:
     size: int = 0
 
 
+class Place:
+    @values.dataclass(frozen=True, slots=True)
+    class Part:
+        name: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class LibraryTerms:
     name: str
@@ -136,3 +142,17 @@ def test_a_dataclass_without_equality_is_equal_to_itself_only() -> None:
     thing = Thing()
     assert thing != Thing()
     assert {thing: 1}[thing] == 1
+
+
+def test_a_dataclass_within_another_class_is_found_by_its_whole_name() -> None:
+    part = Place.Part("a")
+    assert repr(part) == "Place.Part(name='a')"
+    assert pickle.loads(pickle.dumps(part)) == part
+
+
+def test_a_subclass_keeps_an_init_of_its_own() -> None:
+    class Loud(Terms):
+        def __init__(self, name: str) -> None:
+            super().__init__(name + "!")
+
+    assert [Loud("a").name, Loud("a").name] == ["a!", "a!"]

@@ -157,3 +157,24 @@ def test_frames_before_a_broken_length_are_lost_with_the_connection() -> None:
 def test_other_protocols_are_recognised(start: bytes, hint: str) -> None:
     with pytest.raises(Malformed, match=f"seems to speak {hint}"):
         FrameCutter().feed(start)
+
+
+@pytest.mark.parametrize("size", [1, 0x7F, 0x80, 0xFF, 0x100, 8 * 1024, 8 * 1024 + 1, RECEIVE_BYTES])
+def test_bytes_that_are_one_whole_frame_are_taken_as_one(size: int) -> None:
+    frame = random.Random(size).randbytes(size)
+    for copies in (False, True):
+        taken = FrameCutter(FRAME_BYTES_MAX, copies=copies).one_frame(framed(frame))
+        assert taken == frame
+        assert isinstance(taken, bytes) == (copies and size <= 8 * 1024)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"\0", b"\0\0\0\0", framed(b""), framed(b"ab")[:-1], framed(b"a", b"b"), framed(b"ab") + b"c"),
+        *(b"\x80\0\0\1a", b"\xff\xff\xff\xffabc", framed(bytes(FRAME_BYTES_MAX + 1))),
+    ],
+)
+def test_anything_else_is_not_one_whole_frame(data: bytes) -> None:
+    for copies in (False, True):
+        assert FrameCutter(FRAME_BYTES_MAX, copies=copies).one_frame(data) is None

@@ -46,12 +46,14 @@ def main(arguments: Sequence[str] | None = None, given: Mapping[str, object] = {
 
 
 def _understand(arguments: Sequence[str], given: Mapping[str, object]) -> argparse.Namespace:
+    was_collecting = gc.isenabled()
     gc.disable()  # what gets imported stays, and looking at it again and again takes its time
     try:
         options: argparse.Namespace = parser_for(arguments).parse_args(arguments, argparse.Namespace(**given))
         return options
     finally:
-        gc.enable()
+        if was_collecting:
+            gc.enable()
 
 
 def parser_for(arguments: Sequence[str], *, whole: bool = False) -> Parser:

@@ -7,7 +7,6 @@ from ottla.coordination.znodes cimport Tree
 from ottla.model.clock cimport wall_ms_of
 
 
-@cython.freelist(64)
 cdef class Answer:
     cdef readonly object code
     cdef readonly long long zxid
@@ -19,7 +18,6 @@ cdef class Requester:
     cdef public bint is_gone
 
 
-@cython.freelist(64)
 cdef class _Waiting:
     cdef readonly long long zxid
     cdef readonly object done

@@ -13,7 +13,6 @@ cpdef tuple decide(object state, object operation, long long session_id, long lo
 cdef _Decision _decision(object state, long long session_id, long long now_ms, object identities)
 
 
-@cython.freelist(8)
 cdef class _Decision:
     cdef list _changes
     cdef dict _edited

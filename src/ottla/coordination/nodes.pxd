@@ -9,7 +9,6 @@ cdef long long _wrapped(long long number) except? -1
 cpdef long long next_version(long long version) except? -1
 
 
-@cython.freelist(64)
 cdef class NodeNumbers:
     cdef public object acl
     cdef public long long aversion

@@ -13,21 +13,18 @@ cdef class Create:
     cdef readonly long long ttl_ms
 
 
-@cython.freelist(64)
 cdef class SetData:
     cdef readonly object path
     cdef readonly object data
     cdef readonly long long version
 
 
-@cython.freelist(64)
 cdef class StepResult:
     cdef readonly object code
     cdef readonly object path
     cdef readonly Stat stat
 
 
-@cython.freelist(64)
 cdef class Result:
     cdef readonly object code
     cdef readonly long long zxid

@@ -10,7 +10,6 @@ cdef class Exists:
     cdef readonly bint watch
 
 
-@cython.freelist(64)
 cdef class GetData:
     cdef readonly object path
     cdef readonly bint watch
@@ -21,7 +20,6 @@ cdef class GetChildren:
     cdef readonly bint watch
 
 
-@cython.freelist(64)
 cdef class Found:
     cdef readonly object code
     cdef readonly object value

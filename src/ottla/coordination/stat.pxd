@@ -1,7 +1,3 @@
-cimport cython
-
-
-@cython.freelist(64)
 cdef class Stat:
     cdef readonly long long czxid
     cdef readonly long long mzxid

@@ -12,13 +12,11 @@ cdef class Created:
     cdef readonly object acl
 
 
-@cython.freelist(64)
 cdef class DataSet:
     cdef readonly str path
     cdef readonly bytes data
 
 
-@cython.freelist(64)
 cdef class Txn:
     cdef readonly long long zxid
     cdef readonly long long time_ms

@@ -56,11 +56,11 @@ class BlockAppend(DiskWork):
             return False
         position = self._handle.size
         at = position % BLOCK_BYTES
-        content = b"".join(chunks)
-        end = at + len(content)
+        end = at + sum(map(len, chunks))
         count = -(-end // BLOCK_BYTES) * BLOCK_BYTES
         if count > ROOM_BYTES or position - at + count > filled_end:
             return False
+        content = b"".join(chunks)
         room = self._room
         if self._known_end != position:
             room[:at] = self._handle.pread(at, position - at)

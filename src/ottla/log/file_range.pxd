@@ -1,7 +1,3 @@
-cimport cython
-
-
-@cython.freelist(64)
 cdef class FileRange:
     cdef readonly object handle
     cdef readonly long long position

@@ -113,9 +113,9 @@ def _dataclass(*, slots: bool, frozen: bool = False, eq: bool = True, **options:
             namespace.pop(name, None)
         namespace |= {
             "__slots__": names,
+            "__qualname__": cls.__qualname__,
             "__match_args__": tuple(name for name, each in fields.items() if each.init),
             "__value_fields__": fields,
-            "__init__": _lazy_init(fields, frozen, "__post_init__" in namespace),
         }
         own: dict[str, Any] = {"__repr__": _repr} if has_repr else {}
         if eq:
@@ -125,7 +125,9 @@ def _dataclass(*, slots: bool, frozen: bool = False, eq: bool = True, **options:
         if frozen:
             own |= {"__setattr__": _refuse_set, "__delattr__": _refuse_delete}
             own |= {"__getstate__": _state, "__setstate__": _set_state}
-        return type(cls)(cls.__name__, cls.__bases__, own | namespace)
+        made: Any = type(cls)(cls.__name__, cls.__bases__, own | namespace)
+        made.__init__ = _lazy_init(made, fields, frozen, "__post_init__" in namespace)
+        return made
 
     return declared
 
@@ -139,13 +141,12 @@ def _only(name: str) -> Any:
     return lambda value: (one(value),)
 
 
-def _lazy_init(fields: dict[str, _Field], frozen: bool, has_more: bool) -> Any:
+def _lazy_init(made: Any, fields: dict[str, _Field], frozen: bool, has_more: bool) -> Any:
     """An `__init__` that compiles its better at the first call: of many classes a start makes no values."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807
-        value_type: Any = type(self)
-        value_type.__init__ = _compile_init(fields, frozen, has_more)
-        value_type.__init__(self, *args, **kwargs)
+        made.__init__ = compiled = _compile_init(fields, frozen, has_more)
+        compiled(self, *args, **kwargs)
 
     return __init__
 

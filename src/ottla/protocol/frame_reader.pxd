@@ -1,7 +1,6 @@
 cimport cython
 
 
-@cython.freelist(64)
 @cython.final
 cdef class FrameReader:
     cdef object _frame

@@ -143,7 +143,7 @@ class FrameReader:
         return bytes(self._frame[at : at + 16])
 
     def nullable_view(self, compact: bool) -> Buffer | None:
-        """Bytes where they are."""
+        """Bytes where they are, where the frame is a view; else a copy."""
         size = self.uvarint() - 1 if compact else self.int32()
         if size == -1:
             return None

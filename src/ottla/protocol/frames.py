@@ -1,7 +1,8 @@
 """Cuts a stream of bytes into frames: four bytes of length, then that many bytes. Knows no sockets.
 
-Frames that arrive whole are views of what was received. A frame larger than one receive gets a buffer of its
-own to be received into; it grows with what has arrived, so that a length alone never makes us allocate.
+Frames that arrive whole are views of what was received, or bytes (`one_frame`). A frame larger than one
+receive gets a buffer of its own to be received into; it grows with what has arrived, so that a length alone
+never makes us allocate.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@ cimport cython
 from ottla.protocol.frame_reader cimport FrameReader
 
 
-@cython.freelist(8)
 cdef class RequestHeader:
     cdef readonly long long api_key
     cdef readonly long long api_version

@@ -1,7 +1,6 @@
 cimport cython
 
 
-@cython.freelist(64)
 cdef class CheckedBatch:
     cdef object _fields
     cdef readonly object body

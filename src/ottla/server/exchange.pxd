@@ -14,7 +14,6 @@ cdef class ApiMetrics:
     cpdef observe_us(self, long long duration_us)
 
 
-@cython.freelist(64)
 cdef class RequestInFlight:
     cdef public long long arrived_us
     cdef public bint blocks

@@ -151,7 +151,8 @@ def begin_exchange(
 ) -> Exchange[Any]:
     """A request takes its place in the order of answers."""
     # Field by field: compiled, a call would make objects of the numbers.
-    exchange: Exchange[Any] = Exchange.__new__(Exchange)
+    made = RequestInFlight.__new__(RequestInFlight)  # by its own name, or it is looked up as any callable
+    exchange: Exchange[Any] = made  # type: ignore[assignment]
     exchange.services = services
     exchange.connection = connection
     exchange.route = route

@@ -5,7 +5,6 @@ from ottla.replica.partition cimport Partition
 from ottla.server.fetch_requests cimport Followed
 
 
-@cython.freelist(64)
 cdef class Told:
     cdef readonly Followed followed
     cdef readonly Partition partition

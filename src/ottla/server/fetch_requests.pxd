@@ -3,7 +3,6 @@ cimport cython
 from ottla.protocol.frame_reader cimport FrameReader
 
 
-@cython.freelist(64)
 cdef class Followed:
     cdef readonly object topic
     cdef readonly long long index
@@ -19,7 +18,6 @@ cdef class Followed:
     cpdef bint note(self, bint failed, long long high_watermark, long long log_start_offset) except -1
 
 
-@cython.freelist(64)
 cdef class FetchWork:
     cdef readonly long long replica_id
     cdef readonly long long wait_ms_max

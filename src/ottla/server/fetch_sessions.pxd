@@ -1,5 +1,3 @@
-cimport cython
-
 from ottla.server.fetch_requests cimport FetchWork, Followed
 
 
@@ -11,7 +9,6 @@ cdef class FetchSession:
     cdef public dict partitions
 
 
-@cython.freelist(64)
 cdef class Fetching:
     cdef readonly list followed
     cdef readonly FetchSession session

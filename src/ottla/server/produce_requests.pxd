@@ -5,7 +5,6 @@ from ottla.records.batch cimport CheckedBatch
 from ottla.replica.partition cimport Partition
 
 
-@cython.freelist(64)
 cdef class ProducePart:
     cdef readonly long long index
     cdef public object records
@@ -18,14 +17,12 @@ cdef class ProducePart:
     cdef public long long time_ms
 
 
-@cython.freelist(64)
 cdef class ProduceTopic:
     cdef readonly str name
     cdef readonly object topic_id
     cdef readonly list parts
 
 
-@cython.freelist(64)
 cdef class ProduceWork:
     cdef readonly str transactional_id
     cdef readonly long long acks

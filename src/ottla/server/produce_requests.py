@@ -32,7 +32,7 @@ class ProducePart:
 
     def __init__(self, index: int, records: Buffer | None) -> None:
         self.index = index
-        self.records = records  # a view of the frame; None once they were looked at, or when there are none
+        self.records = records  # out of the frame; None once they were looked at, or when there are none
         self.partition: Partition | None = None
         self.batch: CheckedBatch | None = None  # what is to be appended
         self.error: Refused | None = None

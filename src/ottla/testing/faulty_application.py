@@ -18,6 +18,7 @@ from ottla.protocol.headers import RequestHeader, decode_request_header, decode_
 from ottla.protocol.messages.fetch import FetchRequest
 from ottla.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.protocol.messages.produce import ProduceRequest
+from ottla.protocol.primitives import Buffer
 from ottla.server.application import Application, Arrivals
 from ottla.server.connection import Connection, PendingAnswer
 from ottla.server.reactor import Reactor
@@ -55,10 +56,10 @@ class FaultyApplication:
                 unserved += self._handle_one_by_one(connection, frames)
         return unserved + self._application.handle_frames(untouched)
 
-    def _is_awaited(self, frame: memoryview) -> bool:
+    def _is_awaited(self, frame: Buffer) -> bool:
         return int.from_bytes(frame[:2], "big", signed=True) in self._faults.api_keys
 
-    def _handle_one_by_one(self, connection: Connection, frames: list[memoryview]) -> list[Connection]:
+    def _handle_one_by_one(self, connection: Connection, frames: list[Buffer]) -> list[Connection]:
         for number, frame in enumerate(frames):
             if not connection.may_go_on():
                 connection.give_back(frames[number:])
@@ -75,7 +76,7 @@ class FaultyApplication:
                 self._break(connection, frame, fault)
         return []
 
-    def _take(self, connection: Connection, frame: memoryview) -> Fault | None:
+    def _take(self, connection: Connection, frame: Buffer) -> Fault | None:
         has_waited = connection in self._delayed
         self._delayed.discard(connection)
         if has_waited or not self._is_awaited(frame):
@@ -86,12 +87,12 @@ class FaultyApplication:
             return None  # the application says what is wrong with it
         return self._faults.take(header.api_key, header.client_id)
 
-    def _pass(self, connection: Connection, frame: memoryview) -> None:
+    def _pass(self, connection: Connection, frame: Buffer) -> None:
         self._application.handle_frames([(connection, [frame])])
 
     # -- one request -----------------------------------------------------------------------------------------
 
-    def _break(self, connection: Connection, frame: memoryview, fault: Fault) -> None:
+    def _break(self, connection: Connection, frame: Buffer, fault: Fault) -> None:
         match fault.kind:
             case FaultKind.DISCONNECT:
                 self._reactor.drop(connection, _REASON)
@@ -104,7 +105,7 @@ class FaultyApplication:
             case _:
                 self._refuse(connection, frame, fault)
 
-    def _refuse(self, connection: Connection, frame: memoryview, fault: Fault) -> None:
+    def _refuse(self, connection: Connection, frame: Buffer, fault: Fault) -> None:
         header, position = decode_request_header(frame)
         api = APIS[header.api_key]
         if api is apis.METADATA:
@@ -133,7 +134,7 @@ class FaultyApplication:
         connection.expect(_Answer(chunks))
         connection.answered()
 
-    def _pass_spoiled(self, connection: Connection, frame: memoryview, spoil: Spoil) -> None:
+    def _pass_spoiled(self, connection: Connection, frame: Buffer, spoil: Spoil) -> None:
         before = len(connection.pending)
         self._pass(connection, frame)
         if len(connection.pending) > before:

@@ -9,7 +9,6 @@ from ottla.server.fetch_requests cimport FetchWork, Followed
 from ottla.server.fetch_sessions cimport Fetching
 
 
-@cython.freelist(64)
 cdef class _Reading:
     cdef public list cold
     cdef public list told

@@ -21,7 +21,6 @@ cdef class Peer:
     cpdef notify(self, object event)
 
 
-@cython.freelist(64)
 cdef class Exchange:
     cdef readonly Peer peer
     cdef readonly long long xid
