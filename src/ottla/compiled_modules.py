@@ -15,7 +15,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from _imp import _fix_co_filename
+from _imp import _fix_co_filename  # type: ignore[attr-defined]
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec, SourceFileLoader
 from importlib.util import MAGIC_NUMBER, cache_from_source
@@ -95,9 +95,10 @@ class _Finder:
 
 
 def _source_spec(name: str, source: str) -> ModuleSpec:
-    if sys.implementation.cache_tag is None:  # a Python that keeps no bytecode
+    try:
+        bytecode = cache_from_source(source)
+    except NotImplementedError:  # a Python that keeps none
         return _spec(name, SourceFileLoader(name, source))
-    bytecode = cache_from_source(source)
     spec = _spec(name, _Loader(name, source, bytecode))
     spec.cached = bytecode
     return spec

@@ -105,7 +105,7 @@ def _dataclass(*, slots: bool, frozen: bool = False, eq: bool = True, **options:
     has_repr = options.pop("repr", True)
     assert not options, options
 
-    def declared(cls: type) -> type:
+    def declared(cls: type) -> Any:
         namespace = dict(cls.__dict__)
         names = tuple(namespace.get("__annotations__", ()))
         fields = {name: _field_of(namespace.pop(name, _NONE)) for name in names}
