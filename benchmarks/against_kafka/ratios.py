@@ -14,16 +14,15 @@ _NOISE_MIN = 0.2  # runs on a quiet machine differ by as much
 
 
 def store(results: Results, lines: Iterable[Line], path: Path = STORED) -> None:
-    """Those of this scale only: a quick run is not compared with a long one."""
+    """Those of this scale only: a quick run is not compared with a long one. Rows that were left out stay."""
     everything = _load(path)
-    everything[results.scale] = {
-        "conditions": results.conditions,
-        "rows": {
-            line.key: {"times_better": round(line.times_better, 4), "spread": round(line.spread, 4)}
-            for line in lines
-            if line.times_better is not None
-        },
+    rows = {
+        line.key: {"times_better": round(line.times_better, 4), "spread": round(line.spread, 4)}
+        for line in lines
+        if line.times_better is not None
     }
+    before = everything.get(results.scale, {"rows": {}})
+    everything[results.scale] = {"conditions": results.conditions, "rows": {**before["rows"], **rows}}
     path.write_text(json.dumps(everything, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks import empty_broker
 from benchmarks.against_kafka import plot, ratios, table
 from benchmarks.against_kafka.families import TRIALS
 from benchmarks.against_kafka.limits import Limit
@@ -26,6 +27,7 @@ from benchmarks.against_kafka.rows import (
     Trial,
 )
 from benchmarks.processes import cpu_seconds, family, on_core, resident_mib
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 RATE = Row("writes", "/s", "rate", target=3, durable_target=20)
 DELAY = Row("delay", "µs", "delay", lower_is_better=True, target=0.5)
@@ -96,11 +98,15 @@ def test_what_takes_minutes_is_measured_in_the_first_round_only() -> None:
 
 def test_the_table_has_each_comparison_once_and_says_what_failed() -> None:
     results = results_of()
-    results.limits = [Limit("echo", "/s", 600, bounds="writes")]
+    results.limits = [
+        Limit("echo", "/s", 600, bounds="writes"),
+        Limit("slow echo", "µs", 20, bounds="delay"),
+    ]
     results.fail(KAFKA, READING.rows, "it could not keep up")
     text = table.render(results, lines_of(results))
     assert all(text.count(comparison.title) == 1 for comparison in COMPARISONS)
     assert "Ottla reaches 50%" in text
+    assert "Ottla takes 167%" in text
     assert "reads: kafka: it could not keep up" in text
     row = next(line for line in text.splitlines() if line.startswith("writes"))
     assert row.split() == ["writes", "300/s", "±", "10%", "100/s", "±", "10%", "3.00", "≥", "3"]
@@ -139,6 +145,29 @@ def test_storing_one_scale_leaves_the_other_alone(tmp_path: Path) -> None:
     ratios.store(full, lines_of(full), stored)
     assert "None of 6 rows is slower" in ratios.compare("quick", lines_of(quick), stored)
     assert "6 of 6 rows" in ratios.compare("full", lines_of(quick), stored)
+
+
+def test_storing_some_rows_leaves_the_others_alone(tmp_path: Path) -> None:
+    stored = tmp_path / "ratios.json"
+    before, again = results_of(), results_of(ours=900)
+    ratios.store(before, lines_of(before), stored)
+    ratios.store(again, [line for line in lines_of(again) if line.row is RATE], stored)
+    told = ratios.compare("quick", lines_of(before), stored)
+    assert "3 of 6 rows" in told
+    assert "delay" not in told
+
+
+def test_a_broker_that_keeps_nothing_serves_any_client(tmp_path: Path) -> None:
+    with empty_broker.serving(100) as address:
+        producer = Producer({"bootstrap.servers": address, "acks": "all"})
+        producer.produce("nowhere", b"x" * 100_000)
+        producer.produce("nowhere", b"small")
+        assert producer.flush(20) == 0
+        consumer = Consumer({"bootstrap.servers": address, "group.id": "none"})
+        consumer.assign([TopicPartition("nowhere", 0, 5)])
+        found = [message.offset() for message in consumer.consume(100, 20)]
+        consumer.close()
+    assert found == list(range(5, 105))
 
 
 def test_the_picture_is_drawn(tmp_path: Path) -> None:
