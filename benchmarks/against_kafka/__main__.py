@@ -48,7 +48,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as place:
         run = Run(Path(place), scale, results)
-        results.limits = limits.measure(Path(place), run.clients, scale.seconds)
+        rows = {row.name for trial in trials for row in trial.rows}
+        results.limits = limits.measure(Path(place), run.clients, scale.seconds, rows)
         for number in range(scale.rounds):
             run.round(number, setups, trials)
     lines = results.lines(trials, COMPARISONS)
@@ -59,7 +60,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="the main rows in about five minutes")
+    parser.add_argument("--quick", action="store_true", help="the main rows in some seven minutes")
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="trials with a row whose name has this in it"
     )
