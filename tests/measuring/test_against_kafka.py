@@ -163,9 +163,12 @@ def test_a_broker_that_keeps_nothing_serves_any_client(tmp_path: Path) -> None:
         producer.produce("nowhere", b"x" * 100_000)
         producer.produce("nowhere", b"small")
         assert producer.flush(20) == 0
-        consumer = Consumer({"bootstrap.servers": address, "group.id": "none"})
+        client = {"bootstrap.servers": address, "group.id": "none", "enable.auto.commit": False}
+        consumer = Consumer(client)
         consumer.assign([TopicPartition("nowhere", 0, 5)])
-        found = [message.offset() for message in consumer.consume(100, 20)]
+        found = []
+        while len(found) < 100 and (message := consumer.poll(20)) is not None:
+            found.append(message.offset())
         consumer.close()
     assert found == list(range(5, 105))
 
